@@ -1,0 +1,151 @@
+package arpcheck
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const ethernetEncap = "ether" // how netlink names ARPHRD_ETHER
+
+func open(name string) (*Prober, error) {
+	host, err := newKernelHost(name)
+	if err != nil {
+		return nil, fmt.Errorf("arpcheck: open %s: %w", name, err)
+	}
+	conn, err := openPacketConn(host.link)
+	if err != nil {
+		return nil, fmt.Errorf("arpcheck: open %s: %w", name, errors.Join(err, host.Close()))
+	}
+	return &Prober{Conn: conn, Host: host, MAC: MAC(host.link.HardwareAddr), Link: host.link.Name}, nil
+}
+
+// kernelHost asks the kernel over a netlink socket of the namespace in which it
+// was made.
+type kernelHost struct {
+	netlink *netlink.Handle
+	link    net.Interface
+}
+
+func newKernelHost(name string) (*kernelHost, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	link, err := usableLink(h, name)
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	a := link.Attrs()
+	return &kernelHost{netlink: h, link: net.Interface{
+		Index: a.Index, Name: a.Name, MTU: a.MTU, HardwareAddr: a.HardwareAddr, Flags: a.Flags,
+	}}, nil
+}
+
+func usableLink(h *netlink.Handle, name string) (netlink.Link, error) {
+	link, err := h.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return nil, fmt.Errorf("there is no such interface in this network namespace: %w", fs.ErrNotExist)
+	case err != nil:
+		return nil, fmt.Errorf("look up the interface: %w", err)
+	}
+	a := link.Attrs()
+	switch {
+	case a.EncapType != ethernetEncap || len(a.HardwareAddr) != len(MAC{}):
+		return nil, fmt.Errorf("%w: it is of type %q, where there is no ARP", ErrNotEthernet, a.EncapType)
+	case a.Flags&net.FlagUp == 0:
+		return nil, fmt.Errorf("%w: set it up first (ip link set %s up)", ErrLinkDown, a.Name)
+	}
+	return link, nil
+}
+
+// Link implements Host.
+func (k *kernelHost) Link() (LinkState, error) {
+	link, err := k.netlink.LinkByIndex(k.link.Index)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return LinkState{}, fmt.Errorf("%w: it is gone", ErrLinkDown)
+	}
+	if err != nil {
+		return LinkState{}, err
+	}
+	const upAndRunning = unix.IFF_UP | unix.IFF_RUNNING
+	state := LinkState{Up: link.Attrs().RawFlags&upAndRunning == upAndRunning}
+	addrs, err := k.netlink.AddrList(link, netlink.FAMILY_V4)
+	// An interrupted dump still holds addresses to ask under.
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return LinkState{}, err
+	}
+	for _, a := range addrs {
+		if addr, ok := netip.AddrFromSlice(a.IP); ok {
+			state.Addrs = append(state.Addrs, addr.Unmap())
+		}
+	}
+	return state, nil
+}
+
+// Route implements Host.
+func (k *kernelHost) Route(target netip.Addr) (Route, error) {
+	route, err := routeTo(k.netlink, target)
+	if err != nil || route == nil {
+		return Route{}, err
+	}
+	r := Route{Local: route.Type == unix.RTN_LOCAL}
+	if src, ok := netip.AddrFromSlice(route.Src); ok && route.LinkIndex == k.link.Index {
+		r.Source = src.Unmap()
+	}
+	return r, nil
+}
+
+// Close closes the netlink socket.
+func (k *kernelHost) Close() error {
+	k.netlink.Close()
+	return nil
+}
+
+// routeTo returns the route that the kernel would use, or nil if there is none.
+func routeTo(h *netlink.Handle, target netip.Addr) (*netlink.Route, error) {
+	routes, err := h.RouteGet(target.AsSlice())
+	switch {
+	case errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EACCES) ||
+		errors.Is(err, unix.EINVAL): // none, unreachable, prohibit, blackhole: fib_props in net/ipv4/fib_semantics.c
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(routes) == 0:
+		return nil, nil
+	}
+	return &routes[0], nil
+}
+
+func linkTo(target netip.Addr) (Hop, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return Hop{}, fmt.Errorf("arpcheck: open a netlink socket: %w", err)
+	}
+	defer h.Close()
+	route, err := routeTo(h, target)
+	if err != nil {
+		return Hop{}, fmt.Errorf("arpcheck: look up the route to %s: %w", target, err)
+	}
+	if route == nil {
+		return Hop{}, fmt.Errorf("arpcheck: there is no route to %s: name the interface to ask on: %w", target, ErrNoRoute)
+	}
+	link, err := h.LinkByIndex(route.LinkIndex)
+	if err != nil {
+		return Hop{}, fmt.Errorf("arpcheck: look up interface %d of the route to %s: %w", route.LinkIndex, target, err)
+	}
+	hop := Hop{Link: link.Attrs().Name, Local: route.Type == unix.RTN_LOCAL}
+	if gateway, ok := netip.AddrFromSlice(route.Gw); ok {
+		hop.Gateway = gateway.Unmap()
+	}
+	return hop, nil
+}

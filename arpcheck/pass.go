@@ -1,0 +1,326 @@
+package arpcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/strictarp/strictarp/internal/arpwire"
+)
+
+const (
+	// sendBatch is small because replies are read between batches: a receive
+	// buffer of the default size holds 256 of them. More than 8 frames per system
+	// call hardly save time.
+	sendBatch = 8
+	// receiveBatch is how many frames one Receive is asked for.
+	receiveBatch = 64
+	// queueFullPause is how long replies are read before a full send queue is
+	// tried again.
+	queueFullPause = time.Millisecond
+	// maxDrain bounds the frames read in one go without waiting, so that a flood
+	// cannot keep a pass from going on: several times what a default socket
+	// buffer holds.
+	maxDrain = 4096
+	// maxRecords bounds the responders kept in one pass, over all its targets.
+	maxRecords = 1 << 16
+)
+
+// pass is one run of the engine: every target is asked in each round, and all
+// that is received meanwhile is accounted for. It runs in one goroutine.
+type pass struct {
+	options
+	tracks  []*track // in the order in which they are asked
+	byAddr  map[netip.Addr]*track
+	control *track // also in tracks
+	records int    // responders kept, over all tracks
+	frames  []Frame
+	outbox  [][]byte
+
+	began          time.Time // when the pass began: earlier frames answer nothing of it
+	started, ended time.Time // first request, end of the last window
+	baseDrops      uint64
+	quality        Quality // what is counted for the whole pass
+	cut            bool    // ctx ended it
+	linkDown       bool
+}
+
+func newPass(o options, targets []netip.Addr) (*pass, error) {
+	s := &pass{options: o, byAddr: make(map[netip.Addr]*track), frames: make([]Frame, receiveBatch)}
+	for _, target := range targets {
+		if s.byAddr[target.Unmap()] != nil {
+			return nil, fmt.Errorf("arpcheck: probe %s on %s: %w: it is given twice", target, o.Link, ErrBadTarget)
+		}
+		if err := s.add(target); err != nil {
+			return nil, err
+		}
+	}
+	if o.Control.IsValid() {
+		if s.byAddr[o.Control.Unmap()] == nil {
+			if err := s.add(o.Control); err != nil {
+				return nil, err
+			}
+		}
+		s.control = s.byAddr[o.Control.Unmap()]
+	}
+	return s, nil
+}
+
+func (s *pass) add(target netip.Addr) error {
+	addr := target.Unmap()
+	if err := checkTarget(addr); err != nil {
+		return fmt.Errorf("arpcheck: probe %s on %s: %w", target, s.Link, err)
+	}
+	t := &track{target: addr}
+	s.tracks = append(s.tracks, t)
+	s.byAddr[addr] = t
+	return nil
+}
+
+func checkTarget(addr netip.Addr) error {
+	switch {
+	case addr.Is6():
+		return fmt.Errorf("%w: ARP is for IPv4; IPv6 neighbours are found by NDP, in which strictARP has no part", ErrBadTarget)
+	case !addr.Is4():
+		return fmt.Errorf("%w: no address was given", ErrBadTarget)
+	case addr.IsUnspecified() || addr.IsMulticast() || addr.IsLoopback() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%w: it is not the address of one host on a link", ErrBadTarget)
+	}
+	return nil
+}
+
+// run runs the rounds. Its error is about the Conn or the Host.
+func (s *pass) run(ctx context.Context) error {
+	defer s.wakeWhenDone(ctx)()
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	for round := 1; round <= s.rounds && !s.over(); round++ {
+		first, last, err := s.ask(ctx)
+		if err != nil {
+			return err
+		}
+		until := later(first.Add(s.interval), last.Add(s.wait))
+		if s.FastRounds && round < s.rounds {
+			until = first.Add(s.interval)
+		}
+		if err := s.listen(ctx, until); err != nil {
+			return err
+		}
+		s.endRound()
+	}
+	return s.finish()
+}
+
+func (s *pass) over() bool { return s.cut || s.linkDown }
+
+// wakeWhenDone ends a Receive that waits when ctx ends. The function it returns
+// undoes that and leaves the Conn without a deadline.
+func (s *pass) wakeWhenDone(ctx context.Context) func() {
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.Conn.SetReadDeadline(longAgo) // fails only if closed, and Receive tells that
+		close(woken)
+	})
+	return func() {
+		if !stop() {
+			<-woken
+		}
+		_ = s.Conn.SetReadDeadline(time.Time{})
+	}
+}
+
+var longAgo = time.Unix(1, 0)
+
+// prepare learns the state of the interface, chooses senders, and reads what
+// waits from before the pass.
+func (s *pass) prepare() error {
+	var link LinkState
+	if s.Host != nil {
+		var err error
+		if link, err = s.linkState(); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.tracks {
+		if err := s.chooseSender(t, link.Addrs); err != nil {
+			return err
+		}
+		request := arpwire.Request(s.MAC, t.sender.Addr, t.target)
+		request.Dst = s.to
+		t.frame = request.Append(nil, 0)
+	}
+	s.began = time.Now()
+	if err := s.drain(); err != nil {
+		return err
+	}
+	var err error
+	if s.baseDrops, err = s.Conn.Drops(); err != nil {
+		return fmt.Errorf("read the count of dropped frames: %w", err)
+	}
+	s.began = time.Now()
+	return nil
+}
+
+func (s *pass) linkState() (LinkState, error) {
+	link, err := s.Host.Link()
+	if err != nil && !errors.Is(err, ErrLinkDown) {
+		return link, fmt.Errorf("read the state of the interface: %w", err)
+	}
+	if err != nil || !link.Up {
+		s.linkDown = true
+	}
+	return link, nil
+}
+
+// chooseSender takes the address that the kernel would use, because a node may
+// answer it differently from others (rp_filter, arp_filter, proxy ARP).
+func (s *pass) chooseSender(t *track, ofLink []netip.Addr) error {
+	var route Route
+	if s.Host != nil {
+		var err error
+		if route, err = s.Host.Route(t.target); err != nil {
+			return fmt.Errorf("look up the route to %s: %w", t.target, err)
+		}
+	}
+	t.held = route.Local
+	switch {
+	case s.Sender.IsValid():
+		t.sender = Sender{s.Sender.Unmap(), SenderGiven}
+		return nil
+	case route.Source.Is4() && route.Source != t.target:
+		t.sender = Sender{route.Source, SenderRoute}
+		return nil
+	}
+	for _, addr := range ofLink {
+		// Asking under the target's own address would be an announcement.
+		if addr.Is4() && addr != t.target {
+			t.sender = Sender{addr, SenderInterface}
+			return nil
+		}
+	}
+	t.sender = Sender{netip.IPv4Unspecified(), SenderUnspecified}
+	return nil
+}
+
+// ask sends this round's requests and reads replies in between. It returns when
+// the first and the last request were sent.
+func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
+	first = time.Now()
+	last = first
+	for rest := s.tracks; len(rest) > 0; {
+		batch := rest[:min(sendBatch, len(rest))]
+		at := time.Now()
+		n, err := s.Conn.Send(s.outgoing(batch))
+		for _, t := range batch[:n] {
+			t.begin(at)
+			last = at
+		}
+		rest = rest[n:]
+		switch {
+		case errors.Is(err, ErrLinkDown):
+			s.linkDown = true
+			return first, last, nil
+		case err != nil:
+			return first, last, fmt.Errorf("send requests: %w", err)
+		case n == len(batch):
+			err = s.drain()
+		case at.Sub(last) > s.wait:
+			for _, t := range rest {
+				t.notSent = true
+			}
+			return first, last, nil
+		default:
+			err = s.listen(ctx, at.Add(queueFullPause))
+		}
+		if err != nil || s.over() {
+			return first, last, err
+		}
+	}
+	return first, last, nil
+}
+
+func (s *pass) outgoing(batch []*track) [][]byte {
+	s.outbox = s.outbox[:0]
+	for _, t := range batch {
+		s.outbox = append(s.outbox, t.frame)
+	}
+	if s.started.IsZero() {
+		s.started = time.Now()
+	}
+	return s.outbox
+}
+
+// listen accounts for all that arrives until then, or until ctx ends.
+func (s *pass) listen(ctx context.Context, until time.Time) error {
+	for {
+		if err := s.Conn.SetReadDeadline(until); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			s.cut = true
+			return s.drain()
+		}
+		n, err := s.Conn.Receive(s.frames)
+		s.account(n)
+		switch {
+		case errors.Is(err, ErrLinkDown):
+			s.linkDown = true
+			return nil
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("receive: %w", err)
+		case ctx.Err() == nil && !time.Now().Before(until):
+			return nil
+		}
+	}
+}
+
+// drain accounts for what waits to be read, without waiting for more.
+func (s *pass) drain() error {
+	if err := s.Conn.SetReadDeadline(longAgo); err != nil {
+		return err
+	}
+	for seen := 0; seen < maxDrain; {
+		n, err := s.Conn.Receive(s.frames)
+		s.account(n)
+		seen += n
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case errors.Is(err, ErrLinkDown):
+			s.linkDown = true
+		case err != nil:
+			return fmt.Errorf("receive: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *pass) endRound() {
+	for _, t := range s.tracks {
+		t.endRound(!s.over())
+	}
+}
+
+func (s *pass) finish() error {
+	s.ended = time.Now()
+	drops, err := s.Conn.Drops()
+	if err != nil {
+		return fmt.Errorf("read the count of dropped frames: %w", err)
+	}
+	s.quality.Drops = drops - s.baseDrops
+	if s.Host != nil {
+		_, err = s.linkState()
+	}
+	return err
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,177 @@
+package arpcheck
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/strictarp/strictarp/internal/arpwire"
+)
+
+// What is kept of one target or responder, so that made-up frames cannot make a
+// result grow without bound.
+const (
+	maxClaims       = 64
+	maxFrameSources = 8
+	maxLengths      = 8
+	maxDirected     = 64
+)
+
+// track is the account of one target during a pass.
+type track struct {
+	target netip.Addr
+	sender Sender
+	held   bool   // by the prober's own host
+	frame  []byte // the request
+
+	rounds        int // whose window was completed
+	requests      int
+	otherRequests int
+	notSent       bool
+	responders    []responder
+	index         map[[6]byte]int // MAC to responder
+	excess        int             // replies of MACs that are not kept
+	claims        []Claim
+
+	askedAt  time.Time // this round
+	answered bool      // by anybody, in this round
+	asked    requests  // in this round
+	before   requests  // in the round before
+}
+
+// requests counts the requests that a responder may have answered. A reply does
+// not say which it belongs to.
+type requests struct {
+	own      int
+	others   int             // of other programs, to everybody
+	directed map[[6]byte]int // of other programs, to one MAC
+}
+
+func (r *requests) add(to [6]byte) {
+	group := to[0]&1 == 1
+	if group || len(r.directed) >= maxDirected {
+		r.others++
+		return
+	}
+	if r.directed == nil {
+		r.directed = make(map[[6]byte]int)
+	}
+	r.directed[to]++
+}
+
+// byOthers is how many requests of others a MAC may have answered.
+func (r *requests) byOthers(mac [6]byte) int { return r.others + r.directed[mac] }
+
+// responder is a Responder with what is needed to bring it up to date.
+type responder struct {
+	Responder
+	sum, squares float64 // of round-trip times, in ns
+	samples      int
+	replies      int // this round
+	owed         int // replies to others' requests of the round before that may still come
+}
+
+// begin notes that this round's request was sent.
+func (t *track) begin(at time.Time) {
+	t.askedAt = at
+	t.requests++
+	t.asked.own++
+}
+
+func (t *track) addResponder(mac [6]byte, at time.Time) int {
+	if t.index == nil {
+		t.index = make(map[[6]byte]int)
+	}
+	t.index[mac] = len(t.responders)
+	t.responders = append(t.responders, responder{
+		Responder: Responder{MAC: mac, First: at},
+		owed:      t.before.byOthers(mac),
+	})
+	return len(t.responders) - 1
+}
+
+// answer records a reply. Only the first of a MAC in a round gives a round-trip
+// time: a second one may answer somebody else's request.
+func (t *track) answer(r *responder, f *Frame, p arpwire.Packet) {
+	r.Replies++
+	r.replies++
+	r.Last = f.At
+	if !t.answered {
+		t.answered = true
+		r.WonRounds++
+	}
+	if r.replies == 1 {
+		r.addRTT(f.At.Sub(t.askedAt))
+	}
+	r.addSource(p.Src)
+	r.addLength(f.Length)
+}
+
+func (t *track) claim(mac MAC, kind Kind, at time.Time) {
+	for i := range t.claims {
+		if c := &t.claims[i]; c.MAC == mac && c.Kind == kind {
+			c.Frames++
+			c.Last = at
+			return
+		}
+	}
+	if len(t.claims) < maxClaims {
+		t.claims = append(t.claims, Claim{MAC: mac, Kind: kind, Frames: 1, First: at, Last: at})
+	}
+}
+
+// endRound closes the account of a round, in which a MAC may answer once for
+// each request that has gone out. Requests of others late in the round before
+// may be answered in this one.
+func (t *track) endRound(complete bool) {
+	if complete && !t.notSent {
+		t.rounds++
+	}
+	for i := range t.responders {
+		r := &t.responders[i]
+		byOthers := t.asked.byOthers(r.MAC)
+		allowed := t.asked.own + byOthers + r.owed
+		if r.replies > allowed {
+			r.DoubleAnswers++
+		}
+		r.owed = min(max(allowed-r.replies, 0), byOthers)
+		r.replies = 0
+	}
+	t.before, t.asked, t.answered = t.asked, requests{}, false
+}
+
+func (r *responder) addRTT(rtt time.Duration) {
+	if rtt < 0 {
+		return // it answers an earlier request of somebody else
+	}
+	if r.samples == 0 || rtt < r.RTT.Min {
+		r.RTT.Min = rtt
+	}
+	r.RTT.Max = max(r.RTT.Max, rtt)
+	r.samples++
+	r.sum += float64(rtt)
+	r.squares += float64(rtt) * float64(rtt)
+	n := float64(r.samples)
+	mean := r.sum / n
+	r.RTT.Mean = time.Duration(mean)
+	r.RTT.StdDev = time.Duration(math.Sqrt(max(r.squares/n-mean*mean, 0)))
+}
+
+func (r *responder) addSource(mac MAC) {
+	if mac != r.MAC && len(r.FrameSources) < maxFrameSources && !slices.Contains(r.FrameSources, mac) {
+		r.FrameSources = append(r.FrameSources, mac)
+	}
+}
+
+func (r *responder) addLength(length int) {
+	for i := range r.Lengths {
+		if r.Lengths[i].Length == length {
+			r.Lengths[i].Frames++
+			return
+		}
+	}
+	if len(r.Lengths) < maxLengths {
+		r.Lengths = append(r.Lengths, LengthCount{Length: length, Frames: 1})
+	}
+}

@@ -1,0 +1,76 @@
+package arpcheck
+
+import "net/netip"
+
+// conclusiveSilence is how many silent rounds it takes to say that nobody
+// answers: one lost frame, or two, must not look like silence.
+const conclusiveSilence = 3
+
+func (s *pass) results(targets []netip.Addr) []Result {
+	results := make([]Result, 0, len(targets))
+	for _, target := range targets {
+		results = append(results, s.result(s.byAddr[target.Unmap()]))
+	}
+	return results
+}
+
+func (s *pass) result(t *track) Result {
+	r := Result{
+		Target: t.target, Vantage: s.Vantage, Interface: s.Link, MAC: s.MAC, Sender: t.sender,
+		Started: s.started, Ended: s.ended, Rounds: t.rounds,
+		Responders: make([]Responder, 0, len(t.responders)), Claims: t.claims, Quality: s.quality,
+	}
+	r.Quality.Requests, r.Quality.OtherRequests, r.Quality.ExcessReplies = t.requests, t.otherRequests, t.excess
+	for _, w := range t.responders {
+		if s.FastRounds {
+			w.WonRounds, w.DoubleAnswers = 0, 0
+		}
+		// Lost frames may have been requests of other programs.
+		w.DoubleAnswer = w.DoubleAnswers > 0 && 2*w.DoubleAnswers >= t.rounds && s.quality.Drops == 0
+		r.Responders = append(r.Responders, w.Responder)
+	}
+	if s.control != nil {
+		r.Control = &Control{Target: s.control.target, Answered: len(s.control.responders) > 0}
+	}
+	r.Reasons = s.reasons(t, r)
+	r.Verdict = verdict(r)
+	return r
+}
+
+// reasons are what keeps r from being conclusive.
+func (s *pass) reasons(t *track, r Result) []Reason {
+	silent := len(r.Responders) == 0
+	var reasons []Reason
+	for _, c := range []struct {
+		holds  bool
+		reason Reason
+	}{
+		{s.linkDown, LinkDown},
+		{s.cut, CutShort},
+		{r.Quality.Drops > 0, KernelDrops},
+		{t.notSent, NotSent},
+		{t.held, HeldHere},
+		{t.excess > 0, TooManyReplies},
+		{silent && r.Rounds < conclusiveSilence, TooFewRounds},
+		{silent && r.Control != nil && !r.Control.Answered, ControlSilent},
+	} {
+		if c.holds {
+			reasons = append(reasons, c.reason)
+		}
+	}
+	return reasons
+}
+
+// verdict concludes. That several MACs answer stays true whatever else may have
+// been missed.
+func verdict(r Result) Verdict {
+	switch {
+	case len(r.Responders) > 1:
+		return Multiple
+	case len(r.Reasons) > 0:
+		return Inconclusive
+	case len(r.Responders) == 1:
+		return Single
+	}
+	return None
+}
