@@ -16,22 +16,6 @@ const (
 	Inconclusive Verdict = "inconclusive" // the probe cannot tell; Result.Reasons says why
 )
 
-// Reason says why a probe is inconclusive, or would have been if several MACs
-// had not answered.
-type Reason string
-
-// Reasons.
-const (
-	KernelDrops    Reason = "kernel-drops"     // the kernel dropped frames before they were read
-	LinkDown       Reason = "link-down"        // the interface was down or without carrier for some of the time
-	CutShort       Reason = "cut-short"        // ctx ended before the last window did
-	HeldHere       Reason = "held-here"        // the prober's own host holds the target and cannot see its own kernel's answer
-	TooFewRounds   Reason = "too-few-rounds"   // silence in fewer than 3 rounds proves nothing
-	NotSent        Reason = "not-sent"         // requests could not be sent: the interface's queue stayed full
-	ControlSilent  Reason = "control-silent"   // nobody answers, and the control address did not answer either
-	TooManyReplies Reason = "too-many-replies" // more MACs answered than are kept
-)
-
 // SenderSource says how the sender address of a probe was chosen. It matters
 // because the kernel answers different senders differently.
 type SenderSource string

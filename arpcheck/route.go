@@ -1,6 +1,9 @@
 package arpcheck
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Hop is where a host sends packets for an address first.
 type Hop struct {
@@ -18,7 +21,7 @@ type Hop struct {
 func LinkTo(target netip.Addr) (Hop, error) {
 	addr := target.Unmap()
 	if err := checkTarget(addr); err != nil {
-		return Hop{}, err
+		return Hop{}, fmt.Errorf("arpcheck: look up the route to %s: %w", target, err)
 	}
 	return linkTo(addr)
 }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/strictarp/strictarp/arpcheck"
+)
+
+// Exit codes, the worst last.
+const (
+	exitSingle       = 0
+	exitNone         = 3
+	exitInconclusive = 4
+	exitWrong        = 1
+)
+
+var worse = map[int]int{exitSingle: 0, exitNone: 1, exitInconclusive: 2, exitWrong: 3}
+
+func (set settings) exitCode(results []arpcheck.Result) int {
+	worst := exitSingle
+	for i, r := range results {
+		if code := set.exitOf(r, set.targets[i].ofRange); worse[code] > worse[worst] {
+			worst = code
+		}
+	}
+	return worst
+}
+
+func (set settings) exitOf(r arpcheck.Result, ofRange bool) int {
+	switch {
+	case r.Verdict == arpcheck.Multiple || len(set.unexpected(r)) > 0:
+		return exitWrong
+	case r.Verdict == arpcheck.Single, r.Verdict == arpcheck.None && ofRange:
+		return exitSingle
+	case r.Verdict == arpcheck.None:
+		return exitNone
+	}
+	return exitInconclusive
+}
+
+// unexpected returns the MACs that answer though another is expected.
+func (set settings) unexpected(r arpcheck.Result) []arpcheck.MAC {
+	var macs []arpcheck.MAC
+	for _, responder := range r.Responders {
+		if !set.expect.IsZero() && responder.MAC != set.expect {
+			macs = append(macs, responder.MAC)
+		}
+	}
+	return macs
+}
+
+func (set settings) print(out io.Writer, results []arpcheck.Result) error {
+	if set.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(struct {
+			Results  []arpcheck.Result `json:"results"`
+			ExitCode int               `json:"exitCode"`
+		}{results, set.exitCode(results)})
+	}
+	silent := 0
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ADDRESS\tVERDICT\tMAC\tREPLIES\tFIRST\tMEAN RTT\tNOTES")
+	for i, r := range results {
+		if r.Verdict == arpcheck.None && set.targets[i].ofRange {
+			silent++
+			continue
+		}
+		set.printResult(w, r)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if silent > 0 {
+		fmt.Fprintf(out, "\n%d of %d addresses: nobody answers.\n", silent, len(results))
+	}
+	r := results[0]
+	fmt.Fprintf(out, "\nAsked on %s as %s (%s), %d rounds; REPLIES to %d requests, FIRST = rounds won.\n",
+		r.Interface, r.Sender.Addr, senderNotes[r.Sender.From], r.Rounds, r.Quality.Requests)
+	if r.Control != nil && r.Control.Answered {
+		fmt.Fprintf(out, "The control address %s answers.\n", r.Control.Target)
+	}
+	return nil
+}
+
+var senderNotes = map[arpcheck.SenderSource]string{
+	arpcheck.SenderRoute:       "the source address of the route",
+	arpcheck.SenderInterface:   "the interface's address; no route leaves by it",
+	arpcheck.SenderUnspecified: "the interface has no address: proxies do not answer, filters do not apply",
+}
+
+func (set settings) printResult(w io.Writer, r arpcheck.Result) {
+	notes := reasonNotes(r.Reasons)
+	if len(r.Responders) == 0 {
+		fmt.Fprintf(w, "%s\t%s\t-\t0\t-\t-\t%s\n", r.Target, r.Verdict, notes)
+		return
+	}
+	for _, responder := range r.Responders {
+		own := notes
+		if responder.DoubleAnswer {
+			own = join(own, "answers twice: kernel and announcer on one node?")
+		}
+		if !set.expect.IsZero() && responder.MAC != set.expect {
+			own = join(own, "not the expected MAC")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", r.Target, r.Verdict, responder.MAC,
+			responder.Replies, responder.WonRounds, responder.RTT.Mean.Round(1000), own)
+	}
+}
+
+func reasonNotes(reasons []arpcheck.Reason) string {
+	var notes string
+	for _, reason := range reasons {
+		notes = join(notes, reason.Explain())
+	}
+	return notes
+}
+
+func join(a, b string) string { return strings.TrimPrefix(a+"; "+b, "; ") }
