@@ -28,9 +28,14 @@ const (
 )
 
 // Prober asks who answers ARP for an address. It is meant to be kept: opening
-// and closing a packet socket costs the kernel some 10 ms. Its methods may be
-// called from several goroutines and take turns; its fields must not be changed
-// once it is in use. Only Conn and MAC are needed; Open sets them, Host and Link.
+// and closing a packet socket costs the kernel some 10 ms. Only Conn and MAC are
+// needed; Open sets them, Host and Link. Its methods may be called from several
+// goroutines and take turns; its fields must not be changed during a call.
+//
+// Replies also reach the kernel of the host that probes. If it has a neighbour
+// entry for the target that is older than a second (locktime), it takes the
+// MAC of the next reply (arp_process in net/ipv4/arp.c). So probing can heal or
+// spoil the cache of its own host: to watch a client, probe from another host.
 type Prober struct {
 	Conn Conn
 	Host Host   // asked for a sender and for the interface's state; nil if unknown

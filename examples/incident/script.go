@@ -1,0 +1,362 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/strictarp/strictarp/arpcheck"
+)
+
+const (
+	// raceRounds are enough for a share of first answers.
+	raceRounds = 20
+	// The lab has no proxy ARP, which alone answers later than this.
+	window     = 300 * time.Millisecond
+	raceWindow = 100 * time.Millisecond
+
+	tcpTimeout = 2 * time.Second
+	// unreachableTimeout is longer than Linux asks for a neighbour, 3 times in 3 s.
+	unreachableTimeout = 5 * time.Second
+	// announceTime is how long an announcer goes on with gratuitous frames.
+	announceTime = 5500 * time.Millisecond
+)
+
+// story is the incident, told and played.
+type story struct {
+	*stage
+	*narrator
+	ctx    context.Context
+	soak   time.Duration
+	prober *arpcheck.Prober
+	names  map[arpcheck.MAC]string
+
+	stop func() // the announcer; nil if it does not run
+}
+
+// tell plays the whole story. Its error means that it could not be played on.
+func tell(ctx context.Context, s *stage, n *narrator, soak time.Duration) error {
+	prober, err := s.observer.Open()
+	if err != nil {
+		return err
+	}
+	defer prober.Close()
+	t := &story{stage: s, narrator: n, ctx: ctx, soak: soak, prober: prober, names: map[arpcheck.MAC]string{}}
+	for _, node := range s.nodes {
+		t.names[node.MAC()] = node.Name()
+	}
+	defer t.stopAnnouncer()
+	for _, act := range []func() error{
+		t.cast, t.calm, t.outage, t.accuse, t.cure, t.heal, t.endure, t.opposite, t.temptation, t.restore,
+	} {
+		if err := act(); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("interrupted: %w", err)
+		}
+	}
+	return nil
+}
+
+func (t *story) announcer() node { return t.nodes[0] }
+
+func (t *story) startAnnouncer() (err error) {
+	t.stop, err = t.announcer().announce()
+	return err
+}
+
+func (t *story) stopAnnouncer() {
+	if t.stop != nil {
+		t.stop()
+		t.stop = nil
+	}
+}
+
+func (t *story) cast() error {
+	t.act("The cast")
+	t.say("On %s: three Kubernetes nodes (w1, w2, w3), two clients and an observer share one Ethernet segment. "+
+		"A Service of type LoadBalancer has the address %s, the VIP. Its only endpoint is on %s, and "+
+		"externalTrafficPolicy is Local: other nodes have nobody to give a connection to.",
+		t.description, vip, t.announcer().Name())
+	t.say("kube-proxy in ipvs mode puts the VIP on a device, kube-ipvs0, of every node. MetalLB chose %s "+
+		"to announce it: a program there is to answer when somebody asks by ARP \"who has %s?\". "+
+		"Whoever answers gets the traffic.", t.announcer().Name(), vip)
+	t.say("strictARP is off: every node's kernel has arp_ignore 0, the default.")
+	return nil
+}
+
+// calm lets both clients learn the right MAC from the announcer's gratuitous
+// frames, which change entries but do not make any.
+func (t *story) calm() error {
+	t.act("It works")
+	for _, c := range t.clients {
+		_ = t.connect(c, tcpTimeout) // only to make the client ask; who answers does not matter yet
+	}
+	if err := t.startAnnouncer(); err != nil {
+		return err
+	}
+	t.say("The announcer starts on %s and tells everybody so in gratuitous ARP frames, for some 5 seconds.", t.announcer().Name())
+	if err := t.wait(announceTime); err != nil {
+		return err
+	}
+	for _, c := range t.clients {
+		if err := t.expectNeighbour(c, true); err != nil {
+			return err
+		}
+		t.expectTCP(c, true)
+	}
+	return nil
+}
+
+func (t *story) outage() error {
+	victim, lucky := t.clients[0], t.clients[1]
+	t.act("The outage")
+	t.say("Neighbour entries age. The one of %s is deleted now, as the kernel does after a while, and the client asks again. "+
+		"The first answer wins.", victim.Name())
+	if err := victim.forget(); err != nil {
+		return err
+	}
+	t.expectTCP(victim, false)
+	if err := t.expectNeighbour(victim, false); err != nil {
+		return err
+	}
+	t.expectTCP(lucky, true)
+	t.say("Nothing is logged anywhere. To %s the service is fine, so \"it must be the network\". And %s asks its wrong "+
+		"entry's node again every 30 s or so; that node confirms it, so the outage stays.", lucky.Name(), victim.Name())
+	return nil
+}
+
+func (t *story) accuse() error {
+	t.act("Who answers, and who should?")
+	result, err := t.probe(raceRounds, raceWindow)
+	if err != nil {
+		return err
+	}
+	t.table(result)
+	t.expect(result.Verdict == arpcheck.Multiple && len(result.Responders) == len(t.nodes),
+		"all %d nodes answer; only %s should", len(t.nodes), t.announcer().Name())
+	t.expect(t.doubles(result) == t.announcer().Name(),
+		"%s answers each request twice with one MAC: its kernel and its announcer", t.announcer().Name())
+	t.say("FIRST is how often a node was the first to answer, as measured here. On a Linux bridge the port that joined last "+
+		"answers first, and %s joined first, so it always loses; on a real switch the race is a lottery.", t.announcer().Name())
+	return nil
+}
+
+func (t *story) cure() error {
+	t.act("The cure: strictARP, node by node")
+	t.say("strictARP makes kube-proxy set two kernel parameters on each node. arp_ignore=1: answer only for addresses of the " +
+		"interface the question came in by, so not for kube-ipvs0. arp_announce=2: never ask others with the VIP as own address. " +
+		"The announcer answers from a raw socket and is not affected.")
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		node := t.nodes[i]
+		if err := t.set(node, "arp_ignore", 1); err != nil {
+			return err
+		}
+		if err := t.set(node, "arp_announce", 2); err != nil {
+			return err
+		}
+		result, err := t.probe(arpcheck.DefaultRounds, window)
+		if err != nil {
+			return err
+		}
+		t.table(result)
+		if i > 0 {
+			t.expect(len(result.Responders) == i, "%d of %d nodes still answer", i, len(t.nodes))
+			continue
+		}
+		t.expect(t.right(result), "only %s answers, once per request", t.announcer().Name())
+	}
+	return nil
+}
+
+func (t *story) heal() error {
+	victim := t.clients[0]
+	t.act("Still broken, until the client forgets")
+	if err := t.expectNeighbour(victim, false); err != nil {
+		return err
+	}
+	t.expectTCP(victim, false)
+	t.say("The nodes are cured, but %s still holds the wrong MAC. Alone, Linux needs up to a minute to notice. "+
+		"Deleting the entry (ip neigh flush to %s) heals at once.", victim.Name(), vip)
+	if err := victim.forget(); err != nil {
+		return err
+	}
+	t.expectTCP(victim, true)
+	return t.expectNeighbour(victim, true)
+}
+
+func (t *story) endure() error {
+	t.act("The proof: %s of ARP and TCP", t.soak)
+	samples, right, connected := 0, 0, 0
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for end := time.Now().Add(t.soak); samples == 0 || time.Now().Before(end); samples++ {
+		result, err := t.probe(1, window)
+		if err != nil {
+			return err
+		}
+		ok := t.connect(t.clients[0], tcpTimeout) == nil
+		if t.right(result) {
+			right++
+		}
+		if ok {
+			connected++
+		}
+		t.sample(samples+1, t.who(result), ok)
+		select {
+		case <-ticker.C:
+		case <-t.ctx.Done():
+			return fmt.Errorf("interrupted: %w", t.ctx.Err())
+		}
+	}
+	t.expect(right == samples, "%d of %d times only %s answered", right, samples, t.announcer().Name())
+	t.expect(connected == samples, "%d of %d connections succeeded", connected, samples)
+	return nil
+}
+
+func (t *story) opposite() error {
+	victim := t.clients[0]
+	t.act("The opposite failure: nobody answers")
+	t.say("Another day the announcer is gone (a crashed speaker, an excluded node). The kernels are strict, so nobody answers.")
+	t.stopAnnouncer()
+	if err := victim.forget(); err != nil {
+		return err
+	}
+	result, err := t.probe(arpcheck.DefaultRounds, window)
+	if err != nil {
+		return err
+	}
+	t.table(result)
+	t.expect(result.Verdict == arpcheck.None, "nobody answers for %s", vip)
+	t.expect(t.connect(victim, unreachableTimeout) != nil, "TCP from %s to %s fails: no such host on the segment", victim.Name(), service)
+	return nil
+}
+
+// temptation loosens the nodes, as is often advised when nobody answers.
+func (t *story) temptation() error {
+	victim := t.clients[0]
+	t.act("The tempting cure")
+	t.say("\"Nobody answers, so let the kernels answer\": arp_ignore=0 again. ARP now looks fine.")
+	for _, node := range t.nodes {
+		if err := t.set(node, "arp_ignore", 0); err != nil {
+			return err
+		}
+	}
+	result, err := t.probe(arpcheck.DefaultRounds, window)
+	if err != nil {
+		return err
+	}
+	t.table(result)
+	t.expect(len(result.Responders) == len(t.nodes), "all %d nodes answer again", len(t.nodes))
+	t.expectTCP(victim, false)
+	if err := t.expectNeighbour(victim, false); err != nil {
+		return err
+	}
+	t.say("That is the first outage again. The parameters were right; the announcer was missing.")
+	return nil
+}
+
+func (t *story) restore() error {
+	victim := t.clients[0]
+	t.act("Undone, and the real cause mended")
+	for _, node := range t.nodes {
+		if err := t.set(node, "arp_ignore", 1); err != nil {
+			return err
+		}
+	}
+	if err := t.startAnnouncer(); err != nil {
+		return err
+	}
+	if err := t.wait(announceTime); err != nil {
+		return err
+	}
+	result, err := t.probe(arpcheck.DefaultRounds, window)
+	if err != nil {
+		return err
+	}
+	t.table(result)
+	t.expect(t.right(result), "only %s answers, once per request", t.announcer().Name())
+	if err := t.expectNeighbour(victim, true); err != nil {
+		return err
+	}
+	t.expectTCP(victim, true)
+	return nil
+}
+
+// set changes a parameter of all interfaces of a node and says what it was.
+func (t *story) set(n node, param string, value int) error {
+	before, err := n.Sysctl("all", param)
+	if err != nil {
+		return err
+	}
+	if err := n.SetSysctl("all", param, value); err != nil {
+		return err
+	}
+	after, err := n.Sysctl("all", param)
+	if err != nil {
+		return err
+	}
+	if after != value {
+		return fmt.Errorf("%s: net.ipv4.conf.all.%s is %d after %d was written", n.Name(), param, after, value)
+	}
+	t.note("%s: net.ipv4.conf.all.%s=%d (was %d)", n.Name(), param, after, before)
+	return nil
+}
+
+func (t *story) probe(rounds int, wait time.Duration) (arpcheck.Result, error) {
+	defer t.busy("asking who has %s, %d times", vip, rounds)()
+	t.prober.Rounds, t.prober.Wait = rounds, wait
+	return t.prober.Probe(t.ctx, vip)
+}
+
+func (t *story) wait(d time.Duration) error {
+	defer t.busy("waiting %s", d)()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-t.ctx.Done():
+		return fmt.Errorf("interrupted: %w", t.ctx.Err())
+	}
+}
+
+func (t *story) connect(c client, timeout time.Duration) error {
+	defer t.busy("connecting from %s", c.Name())()
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
+	defer cancel()
+	return c.connect(ctx)
+}
+
+func (t *story) expectTCP(c client, works bool) {
+	err := t.connect(c, tcpTimeout)
+	if works {
+		t.expect(err == nil, "TCP from %s to %s works", c.Name(), service)
+		return
+	}
+	t.expect(errors.Is(err, context.DeadlineExceeded), "TCP from %s to %s times out (after %s)", c.Name(), service, tcpTimeout)
+}
+
+// expectNeighbour expects the client to hold the announcer's MAC, or another
+// node's.
+func (t *story) expectNeighbour(c client, right bool) error {
+	mac, ok, err := c.neighbour()
+	if err != nil {
+		return err
+	}
+	name := t.name(mac)
+	switch {
+	case !ok:
+		t.expect(false, "%s holds a MAC for %s (it holds none)", c.Name(), vip)
+	case right:
+		t.expect(mac == t.announcer().MAC(), "%s holds %s for %s: that is %s, the right one", c.Name(), mac, vip, name)
+	default:
+		t.expect(mac != t.announcer().MAC(), "%s holds %s for %s: that is %s, a wrong one", c.Name(), mac, vip, name)
+	}
+	return nil
+}
+
+// right reports whether only the announcer answers, and only once.
+func (t *story) right(r arpcheck.Result) bool {
+	return r.Verdict == arpcheck.Single && r.Responders[0].MAC == t.announcer().MAC() && !r.Responders[0].DoubleAnswer
+}

@@ -1,0 +1,103 @@
+package sysctl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Values are the parameters of one interface that were read. One that is
+// missing was not: the kernel may be too old to have it.
+type Values map[Param]int
+
+// ARP holds the parameters of all interfaces of a network namespace.
+type ARP struct {
+	All        Values            `json:"all"`        // combined with every interface's own
+	Default    Values            `json:"default"`    // what interfaces made later start with; matters to no other
+	Interfaces map[string]Values `json:"interfaces"` // each interface's own, by name
+}
+
+const confDir = "net/ipv4/conf"
+
+// ReadARP reads the parameters of every interface in the tree. Parameters that
+// do not exist are left out, and so are interfaces that vanish meanwhile. If
+// some cannot be read, the rest is returned with an error that wraps every
+// cause. If there is no "all", the error matches fs.ErrNotExist.
+func ReadARP(t Tree) (ARP, error) {
+	var a ARP
+	err := t.do(func() (err error) {
+		a, err = readARP(t)
+		return err
+	})
+	return a, err
+}
+
+func readARP(t Tree) (ARP, error) {
+	names, err := t.names(confDir)
+	if err != nil {
+		return ARP{}, err
+	}
+	a := ARP{Interfaces: map[string]Values{}}
+	var errs []error
+	for _, name := range names {
+		values, err := readValues(t, name)
+		errs = append(errs, err)
+		switch {
+		case name == "all":
+			a.All = values
+		case name == "default":
+			a.Default = values
+		case values != nil:
+			a.Interfaces[name] = values
+		}
+	}
+	if a.All == nil {
+		errs = append(errs, fmt.Errorf("sysctl: read %s/all: %w", confDir, fs.ErrNotExist))
+	}
+	return a, errors.Join(errs...)
+}
+
+// readValues returns nil if none of the parameters exists.
+func readValues(t Tree, iface string) (Values, error) {
+	var values Values
+	var errs []error
+	for _, p := range Params() {
+		k := Key(confDir + "/" + iface + "/" + string(p))
+		text, err := t.get(k)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var n int
+		if err == nil {
+			n, err = ParseValue(text)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", k, err))
+			continue
+		}
+		if values == nil {
+			values = Values{}
+		}
+		values[p] = n
+	}
+	return values, errors.Join(errs...)
+}
+
+// Effective returns the value of a parameter that counts on an interface, and
+// what decided it. The error matches fs.ErrNotExist if the interface is not
+// among those read, or if "all" or the interface has no such parameter.
+func (a ARP) Effective(iface string, p Param) (Effective, error) {
+	values, ok := a.Interfaces[iface]
+	if !ok {
+		return Effective{}, fmt.Errorf("sysctl: effective %s: interface %q was not read: %w", p, iface, fs.ErrNotExist)
+	}
+	own, ok := values[p]
+	if !ok {
+		return Effective{}, fmt.Errorf("sysctl: effective %s: interface %q has no such value: %w", p, iface, fs.ErrNotExist)
+	}
+	all, ok := a.All[p]
+	if !ok {
+		return Effective{}, fmt.Errorf("sysctl: effective %s of %q: \"all\" has no such value: %w", p, iface, fs.ErrNotExist)
+	}
+	return Combine(p, all, own)
+}
