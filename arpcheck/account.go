@@ -53,7 +53,7 @@ func (s *pass) otherRequest(f *Frame, p arpwire.Packet, early bool) {
 
 func (s *pass) reply(f *Frame, p arpwire.Packet) {
 	t := s.byAddr[p.Sender]
-	forUs := f.Type == ToHost || f.Type != ToOther && MAC(p.TargetMAC) == s.MAC
+	forUs := f.Type == ToHost || f.Type != ToOther && MAC(p.TargetMAC) == s.mac
 	switch {
 	case !forUs && (t == nil || p.Target != t.sender.Addr || f.Type == ToOther):
 		s.quality.OtherHosts++

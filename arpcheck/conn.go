@@ -73,6 +73,7 @@ type Host interface {
 // LinkState is the state of a network interface.
 type LinkState struct {
 	Up    bool         // administratively up and with carrier
+	MAC   MAC          // its present MAC, which a bond changes on failover; zero if unknown
 	Addrs []netip.Addr // its IPv4 addresses, primary first
 }
 

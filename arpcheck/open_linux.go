@@ -79,6 +79,9 @@ func (k *kernelHost) Link() (LinkState, error) {
 	}
 	const upAndRunning = unix.IFF_UP | unix.IFF_RUNNING
 	state := LinkState{Up: link.Attrs().RawFlags&upAndRunning == upAndRunning}
+	if hw := link.Attrs().HardwareAddr; len(hw) == len(state.MAC) {
+		state.MAC = MAC(hw)
+	}
 	addrs, err := k.netlink.AddrList(link, netlink.FAMILY_V4)
 	// An interrupted dump still holds addresses to ask under.
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {

@@ -33,6 +33,7 @@ const (
 // that is received meanwhile is accounted for. It runs in one goroutine.
 type pass struct {
 	options
+	mac     MAC      // the prober's own
 	tracks  []*track // in the order in which they are asked
 	byAddr  map[netip.Addr]*track
 	control *track // also in tracks
@@ -49,7 +50,7 @@ type pass struct {
 }
 
 func newPass(o options, targets []netip.Addr) (*pass, error) {
-	s := &pass{options: o, byAddr: make(map[netip.Addr]*track), frames: make([]Frame, receiveBatch)}
+	s := &pass{options: o, mac: o.MAC, byAddr: make(map[netip.Addr]*track), frames: make([]Frame, receiveBatch)}
 	for _, target := range targets {
 		if s.byAddr[target.Unmap()] != nil {
 			return nil, fmt.Errorf("arpcheck: probe %s on %s: %w: it is given twice", target, o.Link, ErrBadTarget)
@@ -145,11 +146,14 @@ func (s *pass) prepare() error {
 			return err
 		}
 	}
+	if !link.MAC.IsZero() {
+		s.mac = link.MAC
+	}
 	for _, t := range s.tracks {
 		if err := s.chooseSender(t, link.Addrs); err != nil {
 			return err
 		}
-		request := arpwire.Request(s.MAC, t.sender.Addr, t.target)
+		request := arpwire.Request(s.mac, t.sender.Addr, t.target)
 		request.Dst = s.to
 		t.frame = request.Append(nil, 0)
 	}

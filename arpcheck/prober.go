@@ -39,7 +39,7 @@ const (
 type Prober struct {
 	Conn Conn
 	Host Host   // asked for a sender and for the interface's state; nil if unknown
-	MAC  MAC    // sender hardware address of requests
+	MAC  MAC    // sender hardware address of requests, unless Host knows a newer one
 	Link string // name of the interface, for results
 
 	Vantage string // name of the place that is probed from, for results

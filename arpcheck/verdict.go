@@ -16,7 +16,7 @@ func (s *pass) results(targets []netip.Addr) []Result {
 
 func (s *pass) result(t *track) Result {
 	r := Result{
-		Target: t.target, Vantage: s.Vantage, Interface: s.Link, MAC: s.MAC, Sender: t.sender,
+		Target: t.target, Vantage: s.Vantage, Interface: s.Link, MAC: s.mac, Sender: t.sender,
 		Started: s.started, Ended: s.ended, Rounds: t.rounds,
 		Responders: make([]Responder, 0, len(t.responders)), Claims: t.claims, Quality: s.quality,
 	}

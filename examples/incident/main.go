@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/strictarp/strictarp/arpcheck/netnstest"
 )
 
 const (
@@ -40,6 +42,9 @@ type settings struct {
 }
 
 func main() {
+	// Before all else, because it may run this program once more. What it says
+	// is said again by newLab.
+	_ = netnstest.Enter()
 	set, err := parse(os.Args[1:], os.Stderr)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):

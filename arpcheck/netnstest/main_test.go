@@ -1,0 +1,19 @@
+package netnstest_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/strictarp/strictarp/arpcheck/netnstest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		os.Exit(program())
+	}
+	// As Main does, but for the leak check; New names the error.
+	_ = netnstest.Enter()
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/arpcheck/netnstest"
+	"github.com/strictarp/strictarp/sysctl"
+)
+
+// newLab builds the stage from network namespaces.
+func newLab() (*stage, error) {
+	segment, err := netnstest.NewSegment()
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{close: segment.Close}
+	if err := s.fill(segment); err != nil {
+		return nil, errors.Join(err, segment.Close())
+	}
+	return s, nil
+}
+
+func (s *stage) fill(segment *netnstest.Segment) error {
+	for i, prefix := range nodePrefixes {
+		h, err := segment.AddNode(nodeName(i), prefix)
+		if err != nil {
+			return err
+		}
+		s.nodes = append(s.nodes, labNode{h})
+	}
+	for i, prefix := range clientPrefixes {
+		h, err := segment.AddClient(clientName(i), prefix)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, labClient{h})
+	}
+	observer, err := segment.AddClient("observer", observerPrefix)
+	if err != nil {
+		return err
+	}
+	s.observer = observer
+	if err := segment.Expose(netnstest.Service{VIP: service, Node: segment.Host(nodeName(0))}); err != nil {
+		return err
+	}
+	return s.describe(segment.Host(nodeName(1)))
+}
+
+// describe says what is real; wrong is a node without an endpoint.
+func (s *stage) describe(wrong *netnstest.Host) error {
+	kind, err := wrong.VIPDeviceKind()
+	if err != nil {
+		return err
+	}
+	s.description = fmt.Sprintf("network namespaces of this machine, joined by a bridge, with kernels that really answer "+
+		"(kube-ipvs0 is of type %s, and wrong nodes treat connections so: %s)", kind, wrong.Forwarding())
+	return nil
+}
+
+type labNode struct{ *netnstest.Host }
+
+func (n labNode) Sysctl(link, param string) (int, error) {
+	key, err := sysctl.ConfKey(link, sysctl.Param(param))
+	if err != nil {
+		return 0, err
+	}
+	text, err := n.Host.Sysctl().Get(key)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+func (n labNode) SetSysctl(link, param string, value int) error {
+	return n.SetConf(link, sysctl.Param(param), value)
+}
+
+func (n labNode) announce() (func(), error) {
+	a, err := n.Announce(vip)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = a.Stop() }, nil
+}
+
+type labClient struct{ *netnstest.Host }
+
+func (c labClient) neighbour() (arpcheck.MAC, bool, error) {
+	n, err := c.Neighbour(vip)
+	if errors.Is(err, fs.ErrNotExist) {
+		return arpcheck.MAC{}, false, nil
+	}
+	return n.MAC, !n.MAC.IsZero(), err
+}
+
+func (c labClient) forget() error { return c.Forget(vip) }
+
+func (c labClient) connect(ctx context.Context) error {
+	_, err := c.Visit(ctx, service)
+	return err
+}
