@@ -9,14 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/arpchecktest"
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	subnet = netip.MustParsePrefix("10.0.3.0/24")
@@ -43,16 +40,6 @@ func wire(t *testing.T) arpchecktest.Wire {
 	return arpchecktest.Wire{
 		Conn: openConn(t, near), Beside: openConn(t, near), Far: openConn(t, far),
 		MAC: near.MAC(), FarMAC: far.MAC(), Patience: 10 * time.Millisecond,
-	}
-}
-
-// The contract holds in a bubble, and outside of one too.
-func TestConnContract(t *testing.T) {
-	for _, c := range arpchecktest.ConnChecks() {
-		t.Run(c.Name, func(t *testing.T) {
-			c.Run(t, wire(t))
-			synctest.Test(t, func(t *testing.T) { c.Run(t, wire(t)) })
-		})
 	}
 }
 

@@ -103,6 +103,19 @@ func TestFaultsAddUp(t *testing.T) {
 	})
 }
 
+func TestSetFaultBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := single(t, 1)
+		for range 2 {
+			c.w1.SetFault(arpchecktest.Fault{LoseFirst: 1})
+			for _, want := range []int{0, 1} {
+				ask(t, c.client, c.conn, vip)
+				assert.Len(t, collect(t, c.conn, time.Second), want)
+			}
+		}
+	})
+}
+
 // Two announcers that take turns.
 func TestFlapping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

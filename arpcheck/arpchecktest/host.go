@@ -136,13 +136,26 @@ func (h *Host) OpenConn(link string) (*Conn, error) {
 	return c, nil
 }
 
-// Inject sends a frame from eth0 as it is, as a raw socket does.
-func (h *Host) Inject(frame []byte) error {
+// Inject sends a frame from eth0 as it is, as a raw socket does. The error
+// matches arpcheck.ErrLinkDown.
+func (h *Host) Inject(frame []byte) error { return h.InjectOn("eth0", frame) }
+
+// InjectOn is Inject on another of the host's interfaces on the segment. The
+// error matches fs.ErrNotExist if there is no such interface.
+func (h *Host) InjectOn(link string, frame []byte) error {
 	defer h.seg.enter()()
-	if !h.nic().up() {
-		return fmt.Errorf("arpchecktest: inject a frame on eth0 of %s: %w", h.name, arpcheck.ErrLinkDown)
+	i, err := h.iface(link)
+	switch {
+	case err != nil:
+	case !i.joined:
+		err = arpcheck.ErrNotEthernet
+	case !i.up():
+		err = arpcheck.ErrLinkDown
 	}
-	h.seg.transmit(h.nic(), nil, slices.Clone(frame))
+	if err != nil {
+		return fmt.Errorf("arpchecktest: inject a frame on %s of %s: %w", link, h.name, err)
+	}
+	h.seg.transmit(i, nil, slices.Clone(frame))
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (i *iface) process(p arpwire.Packet, kind arpcheck.PacketType) {
 			} else {
 				i.answer(p, 0, i.host.latency, nil)
 			}
-		} else if !consumed(p, why) {
+		} else if !consumed(why) {
 			i.update(p, kind)
 		}
 	case arpwire.OpReply:
@@ -53,14 +53,14 @@ func (i *iface) process(p arpwire.Packet, kind arpcheck.PacketType) {
 
 // consumed reports whether the kernel is done with a request that it does not
 // answer, so that its sender is not looked at.
-func consumed(p arpwire.Packet, why arprule.Reason) bool {
+func consumed(why arprule.Reason) bool {
 	switch why {
 	case arprule.ReasonArpIgnore1, arprule.ReasonArpIgnore2, arprule.ReasonArpIgnore3, arprule.ReasonArpIgnore8,
 		arprule.ReasonArpFilter, arprule.ReasonMulticastTarget, arprule.ReasonLoopbackTarget,
 		arprule.ReasonDropGratuitous:
 		return true
 	}
-	return p.Sender.IsUnspecified()
+	return false
 }
 
 // answerLater is pneigh_enqueue: a proxy ARP answer waits for a random time.

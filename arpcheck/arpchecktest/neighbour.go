@@ -3,6 +3,7 @@ package arpchecktest
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -119,23 +120,26 @@ func (h *Host) Neighbour(addr netip.Addr) (arpcheck.MAC, bool) {
 	return arpcheck.MAC{}, false
 }
 
-// Forget deletes addr from the host's neighbour cache, as ageing or an
-// administrator does. The error matches fs.ErrNotExist if it is not there.
+// Forget deletes addr from the host's neighbour cache, if it is there, as ageing
+// or an administrator does. The error matches net.ErrClosed.
 func (h *Host) Forget(addr netip.Addr) error {
 	defer h.seg.enter()()
+	if h.closed {
+		return fmt.Errorf("arpchecktest: forget %s on %s: %w", addr, h.name, net.ErrClosed)
+	}
 	for _, i := range h.ifaces {
 		if n := i.neighbours[addr]; n != nil && n.known {
 			delete(i.neighbours, addr)
-			return nil
 		}
 	}
-	return fmt.Errorf("arpchecktest: forget %s on %s: it is not in the neighbour cache: %w", addr, h.name, os.ErrNotExist)
+	return nil
 }
 
 // Resolve returns the MAC the host sends packets for addr to: from its
 // neighbour cache, else by asking as the kernel does, up to three times a second
 // apart, and taking the first answer. The error matches
-// syscall.EHOSTUNREACH if nobody answers or there is no route, ctx's error, and net.ErrClosed.
+// syscall.EHOSTUNREACH if nobody answers or there is no route, in the first case
+// also fs.ErrNotExist, ctx's error, and net.ErrClosed.
 func (h *Host) Resolve(ctx context.Context, addr netip.Addr) (arpcheck.MAC, error) {
 	mac, err := h.neighbourFor(ctx, netip.Addr{}, addr)
 	if err != nil {
@@ -180,7 +184,7 @@ func (h *Host) neighbourFor(ctx context.Context, source, addr netip.Addr) (arpch
 	case h.closed:
 		return arpcheck.MAC{}, net.ErrClosed
 	}
-	return arpcheck.MAC{}, fmt.Errorf("nobody answers ARP for it: %w", syscall.EHOSTUNREACH)
+	return arpcheck.MAC{}, fmt.Errorf("nobody answers ARP for it: %w: %w", fs.ErrNotExist, syscall.EHOSTUNREACH)
 }
 
 // begin returns the entry of the neighbour that packets from source to addr go

@@ -89,7 +89,7 @@ func TestOthersAskToo(t *testing.T) {
 		for k := range 4 {
 			time.AfterFunc(time.Duration(k)*time.Second+200*time.Millisecond, func() {
 				ask(t, c.client, beside, vip)
-				_ = c.client.Forget(vip) // not there the first time
+				assert.NoError(t, c.client.Forget(vip))
 				assert.NoError(t, c.client.SendFrom(c.client.Addr(), vip))
 			})
 		}
@@ -97,6 +97,20 @@ func TestOthersAskToo(t *testing.T) {
 		assert.Equal(t, seen{arpcheck.Multiple, []arpcheck.MAC{mac(3), mac(2), mac(1)}, nil}, got)
 		assert.Equal(t, 3, r.Quality.Requests)
 		assert.Positive(t, r.Quality.OtherRequests)
+	})
+}
+
+// As a bond's on failover, an interface's MAC may change under a Prober.
+func TestProbeAfterSetMAC(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		p, err := c.client.Open()
+		require.NoError(t, err)
+		c.client.SetMAC(mac(99))
+		r, got := probe(t, p)
+		assert.Equal(t, seen{arpcheck.Multiple, []arpcheck.MAC{mac(3), mac(2), mac(1)}, nil}, got)
+		assert.Equal(t, mac(99), r.MAC)
+		assert.Zero(t, r.Quality.OtherHosts)
 	})
 }
 

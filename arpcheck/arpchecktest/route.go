@@ -129,7 +129,7 @@ var _ arpcheck.Host = prober{}
 func (p prober) Link() (arpcheck.LinkState, error) {
 	h := p.iface.host
 	defer h.seg.enter()()
-	state := arpcheck.LinkState{Up: p.iface.up()}
+	state := arpcheck.LinkState{Up: p.iface.up(), MAC: p.iface.mac}
 	var secondary []netip.Addr
 	for _, a := range h.kernel.Addresses {
 		switch {

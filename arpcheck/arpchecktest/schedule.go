@@ -17,7 +17,9 @@ type events []event
 
 func (e events) Len() int      { return len(e) }
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+
+// Push implements heap.Interface.
+func (e *events) Push(x any) { *e = append(*e, x.(event)) }
 
 func (e events) Less(i, j int) bool {
 	if !e[i].at.Equal(e[j].at) {
@@ -26,6 +28,7 @@ func (e events) Less(i, j int) bool {
 	return e[i].seq < e[j].seq
 }
 
+// Pop implements heap.Interface.
 func (e *events) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]
