@@ -99,7 +99,8 @@ func (f *fib) addressType(addr netip.Addr) RouteType {
 // local one (fib_sync_down_dev), which is why kube-ipvs0 may be down.
 func (f *fib) implied(best hop, a *Address, addr netip.Addr) hop {
 	in := f.h.find(a.Interface)
-	if a.Prefix.Addr() == addr && a.served(in) {
+	local := a.Prefix.Addr() == addr && a.served(in)
+	if local {
 		best = f.offer(best, hop{typ: RouteLocal, iface: a.Interface, bits: 32})
 	}
 	if in != nil && in.Down {
@@ -116,7 +117,7 @@ func (f *fib) implied(best hop, a *Address, addr netip.Addr) hop {
 		}
 		best = f.offer(best, hop{typ: typ, iface: a.Interface, bits: bits, metric: a.Metric})
 	}
-	if bits < 31 && addr == last(net) {
+	if bits < 31 && addr == last(net) && !local { // its own local route is older
 		best = f.offer(best, hop{typ: RouteBroadcast, iface: a.Interface, bits: 32})
 	}
 	return best
@@ -184,23 +185,20 @@ func (o hop) compare(p hop) int {
 	return cmp.Or(
 		cmp.Compare(o.table, p.table),
 		cmp.Compare(p.bits, o.bits),
-		cmp.Compare(o.class(), p.class()),
+		cmp.Compare(o.pool(), p.pool()),
 		cmp.Compare(o.metric, p.metric),
+		cmp.Compare(p.typ, o.typ), // broadcast before local
 		cmp.Compare(o.iface, p.iface),
-		cmp.Compare(o.typ, p.typ),
 		slices.Compare(o.nextHops, p.nextHops),
 	)
 }
 
-func (o hop) class() int {
-	switch o.typ {
-	case RouteBroadcast:
+// pool is 0 for routes that are in a local table by their type.
+func (o hop) pool() int {
+	if o.typ == RouteLocal || o.typ == RouteBroadcast {
 		return 0
-	case RouteLocal:
-		return 1
-	default:
-		return 2
 	}
+	return 1
 }
 
 // uses reports whether one of the next hops leaves by the interface
