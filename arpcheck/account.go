@@ -4,28 +4,25 @@ import (
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
-// account accounts for the first n received frames.
-func (s *pass) account(n int) {
-	for i := range s.frames[:n] {
-		s.frame(&s.frames[i])
-	}
-}
-
 // frame decides what a frame is to this pass. Whatever belongs to others is
 // counted and neither ends nor changes a probe.
 func (s *pass) frame(f *Frame) {
-	early := s.started.IsZero()
+	early := s.started.IsZero() || f.At.Before(s.started)
 	p, err := arpwire.Parse(f.Data)
 	kind := kindOf(p)
+	tagged := f.VLAN != 0 || p.VLAN != 0
+	sound := err == nil && kind != "" && !tagged
 	switch {
+	case sound && f.Type == Outgoing:
+		s.outgoing(f, p, kind, early)
 	case f.Type == Outgoing:
-		if err == nil && p.Op == arpwire.OpRequest {
-			s.otherRequest(f, p, early)
+	case early:
+		if sound && kind == Reply {
+			s.earlyReply(f, p)
 		}
-	case early: // it is older than the first request
-	case f.VLAN != 0 || p.VLAN != 0:
+	case tagged:
 		s.quality.OtherVLANs++
-	case err != nil || kind == "":
+	case !sound:
 		s.quality.Malformed++
 	case kind == Reply:
 		s.reply(f, p)
@@ -34,21 +31,36 @@ func (s *pass) frame(f *Frame) {
 	}
 }
 
-// otherRequest counts a request that this host's kernel or another program
-// sends: replies to it look the same as replies to ours.
-func (s *pass) otherRequest(f *Frame, p arpwire.Packet, early bool) {
-	if !early {
-		s.claim(f, p, kindOf(p))
+// outgoing counts the requests that this host's kernel or another program sends
+// under our addresses: replies to them look the same as replies to ours.
+func (s *pass) outgoing(f *Frame, p arpwire.Packet, kind Kind, early bool) {
+	if !early && kind != Reply {
+		s.claim(f, p, kind)
 	}
 	t := s.byAddr[p.Target]
-	if t == nil || p.Sender != t.sender.Addr {
+	if t == nil || p.Op != arpwire.OpRequest || p.Sender != t.sender.Addr || MAC(p.SenderMAC) != s.mac {
 		return
 	}
-	if early && s.began.Sub(f.At) > s.wait {
-		return // whoever answers has done so before the pass
+	switch age := s.began.Sub(f.At); {
+	case !early:
+		t.asked.add(p.Dst)
+	case age <= s.wait: // it may be answered yet
+		t.before.add(p.Dst)
+	case age <= 2*s.wait: // its answer may be among those that count as early
+		t.long.add(p.Dst)
+		return
+	default:
+		return
 	}
 	t.otherRequests++
-	t.asked.add(p.Dst)
+}
+
+// earlyReply counts a reply from before the pass: its request will not be
+// answered again.
+func (s *pass) earlyReply(f *Frame, p arpwire.Packet) {
+	if t := s.byAddr[p.Sender]; t != nil && f.Type == ToHost && p.Target == t.sender.Addr && s.began.Sub(f.At) <= s.wait {
+		t.earlyReply(p.SenderMAC)
+	}
 }
 
 func (s *pass) reply(f *Frame, p arpwire.Packet) {

@@ -16,7 +16,8 @@ var Broadcast = MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 func ParseMAC(s string) (MAC, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil {
-		return MAC{}, fmt.Errorf("arpcheck: %q is not a MAC: want six bytes such as 52:54:00:12:34:56: %w", s, err)
+		// net's error has the text unquoted, and it may come from a stranger.
+		return MAC{}, fmt.Errorf("arpcheck: %q is not a MAC: want six bytes such as 52:54:00:12:34:56", s)
 	}
 	if len(hw) != len(MAC{}) {
 		return MAC{}, fmt.Errorf("arpcheck: %q has %d bytes: an Ethernet MAC has 6", s, len(hw))

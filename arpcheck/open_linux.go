@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -52,7 +53,8 @@ func usableLink(h *netlink.Handle, name string) (netlink.Link, error) {
 	link, err := h.LinkByName(name)
 	var missing netlink.LinkNotFoundError
 	switch {
-	case errors.As(err, &missing):
+	// netlink ends a name at a NUL, and says ERANGE of one that is too long.
+	case errors.As(err, &missing), errors.Is(err, unix.ERANGE), strings.ContainsRune(name, 0):
 		return nil, fmt.Errorf("there is no such interface in this network namespace: %w", fs.ErrNotExist)
 	case err != nil:
 		return nil, fmt.Errorf("look up the interface: %w", err)

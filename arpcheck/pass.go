@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"time"
@@ -139,12 +140,9 @@ var longAgo = time.Unix(1, 0)
 // prepare learns the state of the interface, chooses senders, and reads what
 // waits from before the pass.
 func (s *pass) prepare() error {
-	var link LinkState
-	if s.Host != nil {
-		var err error
-		if link, err = s.linkState(); err != nil {
-			return err
-		}
+	link, err := s.linkState()
+	if err != nil {
+		return err
 	}
 	if !link.MAC.IsZero() {
 		s.mac = link.MAC
@@ -158,18 +156,36 @@ func (s *pass) prepare() error {
 		t.frame = request.Append(nil, 0)
 	}
 	s.began = time.Now()
+	s.recallRequests()
+	down := s.linkDown
 	if err := s.drain(); err != nil {
 		return err
 	}
-	var err error
+	s.linkDown = down // that it was down before is old news
 	if s.baseDrops, err = s.Conn.Drops(); err != nil {
 		return fmt.Errorf("read the count of dropped frames: %w", err)
 	}
-	s.began = time.Now()
 	return nil
 }
 
+// recallRequests counts the requests of a pass that was cut short and that may
+// be answered yet.
+func (s *pass) recallRequests() {
+	if s.began.Sub(s.cutShort.at) > s.wait {
+		return
+	}
+	for _, t := range s.tracks {
+		if s.cutShort.asked[t.target] == t.sender.Addr {
+			t.before.own++
+		}
+	}
+}
+
+// linkState notes if the interface is down. Without a Host it is not known.
 func (s *pass) linkState() (LinkState, error) {
+	if s.Host == nil {
+		return LinkState{Up: true}, nil
+	}
 	link, err := s.Host.Link()
 	if err != nil && !errors.Is(err, ErrLinkDown) {
 		return link, fmt.Errorf("read the state of the interface: %w", err)
@@ -192,6 +208,8 @@ func (s *pass) chooseSender(t *track, ofLink []netip.Addr) error {
 	}
 	t.held = route.Local
 	switch {
+	case s.Sender.IsValid() && s.Sender.Unmap() == t.target:
+		return fmt.Errorf("%w: to ask for %s under itself would announce it: choose another Sender", ErrBadTarget, t.target)
 	case s.Sender.IsValid():
 		t.sender = Sender{s.Sender.Unmap(), SenderGiven}
 		return nil
@@ -218,7 +236,7 @@ func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
 	for rest := s.tracks; len(rest) > 0; {
 		batch := rest[:min(sendBatch, len(rest))]
 		at := time.Now()
-		n, err := s.Conn.Send(s.outgoing(batch))
+		n, err := s.Conn.Send(s.requests(batch))
 		for _, t := range batch[:n] {
 			t.begin(at)
 			last = at
@@ -230,6 +248,9 @@ func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
 			return first, last, nil
 		case err != nil:
 			return first, last, fmt.Errorf("send requests: %w", err)
+		case ctx.Err() != nil:
+			s.cut = true
+			return first, last, nil
 		case n == len(batch):
 			err = s.drain()
 		case at.Sub(last) > s.wait:
@@ -247,7 +268,7 @@ func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
 	return first, last, nil
 }
 
-func (s *pass) outgoing(batch []*track) [][]byte {
+func (s *pass) requests(batch []*track) [][]byte {
 	s.outbox = s.outbox[:0]
 	for _, t := range batch {
 		s.outbox = append(s.outbox, t.frame)
@@ -261,21 +282,20 @@ func (s *pass) outgoing(batch []*track) [][]byte {
 // listen accounts for all that arrives until then, or until ctx ends.
 func (s *pass) listen(ctx context.Context, until time.Time) error {
 	for {
-		if err := s.Conn.SetReadDeadline(until); err != nil {
+		if err := s.setDeadline(until); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			s.cut = true
 			return s.drain()
 		}
-		n, err := s.Conn.Receive(s.frames)
-		s.account(n)
+		_, err := s.receive()
 		switch {
 		case errors.Is(err, ErrLinkDown):
 			s.linkDown = true
 			return nil
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("receive: %w", err)
+			return err
 		case ctx.Err() == nil && !time.Now().Before(until):
 			return nil
 		}
@@ -284,21 +304,43 @@ func (s *pass) listen(ctx context.Context, until time.Time) error {
 
 // drain accounts for what waits to be read, without waiting for more.
 func (s *pass) drain() error {
-	if err := s.Conn.SetReadDeadline(longAgo); err != nil {
+	if err := s.setDeadline(longAgo); err != nil {
 		return err
 	}
 	for seen := 0; seen < maxDrain; {
-		n, err := s.Conn.Receive(s.frames)
-		s.account(n)
+		n, err := s.receive()
 		seen += n
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil
 		case errors.Is(err, ErrLinkDown):
 			s.linkDown = true
+			return nil
 		case err != nil:
-			return fmt.Errorf("receive: %w", err)
+			return err
 		}
+	}
+	return nil
+}
+
+// receive accounts for the frames of one Receive.
+func (s *pass) receive() (int, error) {
+	n, err := s.Conn.Receive(s.frames)
+	if n == 0 && err == nil {
+		err = io.ErrNoProgress
+	}
+	for i := range s.frames[:n] {
+		s.frame(&s.frames[i])
+	}
+	if err != nil {
+		err = fmt.Errorf("receive: %w", err)
+	}
+	return n, err
+}
+
+func (s *pass) setDeadline(t time.Time) error {
+	if err := s.Conn.SetReadDeadline(t); err != nil {
+		return fmt.Errorf("set the read deadline: %w", err)
 	}
 	return nil
 }
@@ -316,10 +358,24 @@ func (s *pass) finish() error {
 		return fmt.Errorf("read the count of dropped frames: %w", err)
 	}
 	s.quality.Drops = drops - s.baseDrops
-	if s.Host != nil {
-		_, err = s.linkState()
-	}
+	s.cutShort = s.unanswered()
+	_, err = s.linkState()
 	return err
+}
+
+// unanswered returns the requests of the last round if its window was not
+// waited for.
+func (s *pass) unanswered() cutShort {
+	c := cutShort{at: s.ended}
+	if s.over() {
+		c.asked = make(map[netip.Addr]netip.Addr)
+		for _, t := range s.tracks {
+			if t.before.own > 0 {
+				c.asked[t.target] = t.sender.Addr
+			}
+		}
+	}
+	return c
 }
 
 func later(a, b time.Time) time.Time {

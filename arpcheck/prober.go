@@ -68,9 +68,11 @@ type Prober struct {
 
 	MaxResponders int // MACs kept for one target; default 512
 
-	once   sync.Once
-	turn   chan struct{} // holds a token while a pass runs
-	closed bool          // guarded by turn
+	once sync.Once
+	turn chan struct{} // holds a token while a pass runs
+	// Guarded by turn:
+	closed   bool
+	cutShort cutShort
 }
 
 // Open returns a Prober on a network interface of the calling thread's network
@@ -110,6 +112,9 @@ func (p *Prober) ProbeAll(ctx context.Context, targets []netip.Addr) ([]Result, 
 		return nil, fmt.Errorf("arpcheck: probe on %s: %w", p.Link, err)
 	}
 	defer p.endTurn()
+	if len(targets) == 0 {
+		return []Result{}, nil
+	}
 	s, err := newPass(opts, targets)
 	if err != nil {
 		return nil, err
@@ -169,6 +174,12 @@ func (p *Prober) takeTurn(ctx context.Context) error {
 }
 
 func (p *Prober) endTurn() { <-p.turn }
+
+// cutShort is what a pass that was cut short had asked last.
+type cutShort struct {
+	at    time.Time
+	asked map[netip.Addr]netip.Addr // target to sender
+}
 
 // options are a Prober's settings with its defaults filled in.
 type options struct {

@@ -34,10 +34,16 @@ type track struct {
 	excess        int             // replies of MACs that are not kept
 	claims        []Claim
 
-	askedAt  time.Time // this round
-	answered bool      // by anybody, in this round
-	asked    requests  // in this round
-	before   requests  // in the round before
+	// This round:
+	askedAt  time.Time // zero before the request is sent
+	answered bool      // by anybody
+	asked    requests
+
+	before requests // in the round before, or less than a window before the pass
+
+	// Before the pass: requests of more than a window ago, and replies of less.
+	long         requests
+	earlyReplies map[[6]byte]int // by MAC
 }
 
 // requests counts the requests that a responder may have answered. A reply does
@@ -60,7 +66,7 @@ func (r *requests) add(to [6]byte) {
 	r.directed[to]++
 }
 
-// byOthers is how many requests of others a MAC may have answered.
+// byOthers is how many requests of other programs a MAC may have answered.
 func (r *requests) byOthers(mac [6]byte) int { return r.others + r.directed[mac] }
 
 // responder is a Responder with what is needed to bring it up to date.
@@ -69,7 +75,7 @@ type responder struct {
 	sum, squares float64 // of round-trip times, in ns
 	samples      int
 	replies      int // this round
-	owed         int // replies to others' requests of the round before that may still come
+	owed         int // replies to requests of the round before that may yet come
 }
 
 // begin notes that this round's request was sent.
@@ -86,9 +92,25 @@ func (t *track) addResponder(mac [6]byte, at time.Time) int {
 	t.index[mac] = len(t.responders)
 	t.responders = append(t.responders, responder{
 		Responder: Responder{MAC: mac, First: at},
-		owed:      t.before.byOthers(mac),
+		owed:      t.owed(mac),
 	})
 	return len(t.responders) - 1
+}
+
+// owed is how many replies to requests of the round before a MAC that is new
+// may yet send. Replies before the pass are taken to answer the oldest requests.
+func (t *track) owed(mac [6]byte) int {
+	answered := max(t.earlyReplies[mac]-t.long.byOthers(mac), 0)
+	return max(t.before.own+t.before.byOthers(mac)-answered, 0)
+}
+
+func (t *track) earlyReply(mac [6]byte) {
+	if t.earlyReplies == nil {
+		t.earlyReplies = make(map[[6]byte]int)
+	}
+	if len(t.earlyReplies) < maxDirected || t.earlyReplies[mac] > 0 {
+		t.earlyReplies[mac]++
+	}
 }
 
 // answer records a reply. Only the first of a MAC in a round gives a round-trip
@@ -101,7 +123,7 @@ func (t *track) answer(r *responder, f *Frame, p arpwire.Packet) {
 		t.answered = true
 		r.WonRounds++
 	}
-	if r.replies == 1 {
+	if r.replies == 1 && !t.askedAt.IsZero() {
 		r.addRTT(f.At.Sub(t.askedAt))
 	}
 	r.addSource(p.Src)
@@ -123,9 +145,10 @@ func (t *track) claim(mac MAC, kind Kind, at time.Time) {
 
 // endRound closes the account of a round, in which a MAC may answer once for
 // each request that has gone out. Requests of others late in the round before
-// may be answered in this one.
+// may be answered in this one; our own had a whole window, which only a MAC that
+// was not heard before is granted to have exceeded.
 func (t *track) endRound(complete bool) {
-	if complete && !t.notSent {
+	if complete && !t.askedAt.IsZero() {
 		t.rounds++
 	}
 	for i := range t.responders {
@@ -138,7 +161,9 @@ func (t *track) endRound(complete bool) {
 		r.owed = min(max(allowed-r.replies, 0), byOthers)
 		r.replies = 0
 	}
-	t.before, t.asked, t.answered = t.asked, requests{}, false
+	t.before, t.asked = t.asked, requests{}
+	t.long, t.earlyReplies = requests{}, nil
+	t.askedAt, t.answered = time.Time{}, false
 }
 
 func (r *responder) addRTT(rtt time.Duration) {

@@ -39,7 +39,7 @@ func (s *pass) result(t *track) Result {
 
 // reasons are what keeps r from being conclusive.
 func (s *pass) reasons(t *track, r Result) []Reason {
-	silent := len(r.Responders) == 0
+	silent := len(r.Responders) == 0 && t.excess == 0
 	var reasons []Reason
 	for _, c := range []struct {
 		holds  bool
@@ -62,10 +62,10 @@ func (s *pass) reasons(t *track, r Result) []Reason {
 }
 
 // verdict concludes. That several MACs answer stays true whatever else may have
-// been missed.
+// been missed; a reply in excess is by a MAC that is not kept.
 func verdict(r Result) Verdict {
 	switch {
-	case len(r.Responders) > 1:
+	case len(r.Responders) > 1, len(r.Responders) == 1 && r.Quality.ExcessReplies > 0:
 		return Multiple
 	case len(r.Reasons) > 0:
 		return Inconclusive

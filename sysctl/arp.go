@@ -69,10 +69,12 @@ func readValues(t Tree, iface string) (Values, error) {
 		}
 		var n int
 		if err == nil {
-			n, err = ParseValue(text)
+			if n, err = ParseValue(text); err != nil {
+				err = fmt.Errorf("sysctl: read %s: %w", k, err)
+			}
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", k, err))
+			errs = append(errs, err)
 			continue
 		}
 		if values == nil {

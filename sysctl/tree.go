@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +32,7 @@ type Tree struct {
 // Live returns the settings of the running kernel: /proc/sys. Those below net
 // are of the calling thread's network namespace; see Within.
 func Live() Tree {
-	return Tree{fsys: os.DirFS("/proc/sys"), write: func(name string, data []byte) error {
+	return Tree{fsys: openFS(func(name string) (*os.File, error) { return os.Open("/proc/sys/" + name) }), write: func(name string, data []byte) error {
 		return writeTo(os.OpenFile("/proc/sys/"+name, os.O_WRONLY, 0))(data)
 	}}
 }
@@ -41,10 +40,24 @@ func Live() Tree {
 // In returns the settings below a directory, such as a mount of another
 // machine's or container's /proc/sys. No link leads out of it.
 func In(root *os.Root) Tree {
-	return Tree{fsys: root.FS(), write: func(name string, data []byte) error {
+	return Tree{fsys: openFS(root.Open), write: func(name string, data []byte) error {
 		// Not root.WriteFile, which would try to create a setting that is not there.
 		return writeTo(root.OpenFile(name, os.O_WRONLY, 0))(data)
 	}}
+}
+
+// openFS is a file system that, other than os.DirFS and (*os.Root).FS, has
+// files whose names are not UTF-8: interfaces may have such names. A Tree opens
+// nothing that Key.validate does not accept.
+type openFS func(name string) (*os.File, error)
+
+// Open implements fs.FS.
+func (open openFS) Open(name string) (fs.File, error) {
+	f, err := open(name)
+	if err != nil {
+		return nil, err // not f: it would be a File that is not nil
+	}
+	return f, nil
 }
 
 // WriteFS is a file system with files that can be written.
@@ -163,7 +176,7 @@ func (t Tree) names(dir string) ([]string, error) {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		names = append(names, path.Base(e.Name()))
+		names = append(names, e.Name())
 	}
 	return names, nil
 }

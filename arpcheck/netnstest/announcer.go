@@ -113,7 +113,7 @@ func (h *Host) announce(cfg Announcement) (*Announcer, error) {
 func (a *Announcer) listen(link string) error {
 	ifi, err := net.InterfaceByName(link)
 	if err != nil {
-		return err
+		return fmt.Errorf("look up %s: %w", link, err)
 	}
 	a.mac = ifi.HardwareAddr
 	a.conn, err = packet.Listen(ifi, packet.Raw, int(ethernet.EtherTypeARP), nil)

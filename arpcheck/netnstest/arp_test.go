@@ -1,6 +1,7 @@
 package netnstest_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -9,46 +10,57 @@ import (
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
+	"github.com/strictarp/strictarp/internal/arpwire"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 func TestLooseNodesAllAnswerLastJoinedFirst(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.holdVIP(t)
-	got := ask(t, l.client, l.client.Addr(), vip)
-	assert.Equal(t, []arpcheck.MAC{l.nodes[2].MAC(), l.nodes[1].MAC(), l.nodes[0].MAC()}, macs(got))
-	assert.Equal(t, 42, got[0].Length, "a kernel does not pad on a virtual link")
-}
-
-func TestAnnouncingNodeAnswersTwiceWithOneMAC(t *testing.T) {
-	l := newLab(t)
-	l.holdVIP(t)
+	w1, w2, w3 := l.nodes[0].MAC(), l.nodes[1].MAC(), l.nodes[2].MAC()
+	// A kernel does not pad on a virtual link; an announcer does.
+	loose := []answer{{w3, 42}, {w2, 42}, {w1, 42}}
+	assert.Equal(t, loose, ask(t, l.client, l.client.Addr(), vip, 3))
 	_, err := l.nodes[0].Announce(vip)
 	require.NoError(t, err)
-	w1 := l.nodes[0].MAC()
-	got := ask(t, l.client, l.client.Addr(), vip)
-	assert.Equal(t, []answer{{l.nodes[2].MAC(), 42}, {l.nodes[1].MAC(), 42}, {w1, 42}, {w1, 60}}, got)
+	assert.Equal(t, append(loose, answer{w1, 60}), ask(t, l.client, l.client.Addr(), vip, 4))
 }
 
 func TestStrictNodesAreSilentAndTheAnnouncerIsNot(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.holdVIP(t)
-	strict := func(on bool) func(*netnstest.Host) error {
-		return func(n *netnstest.Host) error { return n.SetStrictARP(on) }
-	}
-	l.each(t, strict(true))
-	assert.Empty(t, ask(t, l.client, l.client.Addr(), vip))
+	l.each(t, func(n *netnstest.Host) error { return n.SetStrictARP(true) })
+	assert.Empty(t, ask(t, l.client, l.client.Addr(), vip, 0))
 	a, err := l.nodes[0].Announce(vip)
 	require.NoError(t, err)
-	assert.Equal(t, []answer{{a.MAC(), 60}}, ask(t, l.client, l.client.Addr(), vip))
+	assert.Equal(t, []answer{{a.MAC(), 60}}, ask(t, l.client, l.client.Addr(), vip, 1))
 	require.NoError(t, a.Stop())
-	assert.Empty(t, ask(t, l.client, l.client.Addr(), vip))
-	l.each(t, strict(false))
-	assert.Len(t, ask(t, l.client, l.client.Addr(), vip), 3)
+	require.NoError(t, a.Stop(), "stopping twice is no error")
+	assert.Empty(t, ask(t, l.client, l.client.Addr(), vip, 0))
+	l.each(t, func(n *netnstest.Host) error { return n.SetStrictARP(false) })
+	assert.Len(t, ask(t, l.client, l.client.Addr(), vip, 3), 3)
 }
 
-var unspecified = netip.IPv4Unspecified()
+func TestARPIgnore(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w1 := l.nodes[0]
+	require.NoError(t, w1.HoldVIP(vip))
+	for _, tt := range []struct{ all, own, want int }{
+		{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {2, 0, 0}, {3, 0, 1}, {8, 0, 0}, {1, 4, 1}, {9, 8, 1},
+	} {
+		t.Run(fmt.Sprintf("all=%d own=%d", tt.all, tt.own), func(t *testing.T) {
+			require.NoError(t, w1.SetConf("all", sysctl.ARPIgnore, tt.all))
+			require.NoError(t, w1.SetConf(netnstest.NIC, sysctl.ARPIgnore, tt.own))
+			assert.Len(t, ask(t, l.client, l.client.Addr(), vip, tt.want), tt.want)
+		})
+	}
+}
 
 func TestVIPDevice(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	w1 := l.nodes[0]
 	kind, err := w1.VIPDeviceKind()
@@ -59,8 +71,73 @@ func TestVIPDevice(t *testing.T) {
 	kind, err = w1.VIPDeviceKind()
 	require.NoError(t, err)
 	assert.Contains(t, []string{"dummy", "ifb", "bridge"}, kind)
-	t.Logf("%s is a %s", netnstest.VIPDevice, kind)
+	t.Logf("%s is of kind %s", netnstest.VIPDevice, kind)
+	assert.Len(t, ask(t, l.client, l.client.Addr(), vip, 1), 1)
 	require.NoError(t, w1.DropVIP(vip))
-	assert.Empty(t, ask(t, l.client, unspecified, vip))
-	assert.Error(t, w1.DropVIP(vip))
+	assert.Empty(t, ask(t, l.client, l.client.Addr(), vip, 0))
+	assert.ErrorContains(t, w1.DropVIP(vip), `host "w1": remove 10.0.3.20/32 from kube-ipvs0`)
+}
+
+func TestVIPOnNIC(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	require.NoError(t, l.nodes[1].BindOnNIC(vip))
+	require.NoError(t, l.nodes[1].SetStrictARP(true))
+	assert.Equal(t, []arpcheck.MAC{l.nodes[1].MAC()}, macs(ask(t, l.client, l.client.Addr(), vip, 1)),
+		"arp_ignore=1 does not silence an address of the receiving interface")
+}
+
+func TestSecondLinkAnswersWithAnotherMAC(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w1 := l.nodes[0]
+	require.NoError(t, w1.HoldVIP(vip))
+	second, err := w1.AddLink("eth0.100")
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []arpcheck.MAC{w1.MAC(), second.MAC}, macs(ask(t, l.client, l.client.Addr(), vip, 2)))
+	require.NoError(t, w1.SetConf("eth0.100", sysctl.ARPIgnore, 1))
+	assert.Equal(t, []arpcheck.MAC{w1.MAC()}, macs(ask(t, l.client, l.client.Addr(), vip, 1)))
+	assert.Len(t, w1.Links(), 2)
+}
+
+func TestLinkDownIsSilent(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w1 := l.nodes[0]
+	require.NoError(t, w1.SetLink(netnstest.NIC, false))
+	assert.Empty(t, ask(t, l.client, l.client.Addr(), w1.Addr(), 0))
+	require.NoError(t, w1.SetLink(netnstest.NIC, true))
+	assert.Len(t, ask(t, l.client, l.client.Addr(), w1.Addr(), 1), 1)
+}
+
+func TestClientOfAnotherSubnet(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	far, err := l.AddClient("haproxy", prefix("172.31.0.9"))
+	require.NoError(t, err)
+	w1 := l.nodes[0]
+	require.NoError(t, w1.HoldVIP(vip))
+	for _, filter := range []struct{ value, want int }{{0, 1}, {1, 0}, {2, 0}} {
+		require.NoError(t, w1.SetConf("all", sysctl.RPFilter, filter.value))
+		assert.Len(t, ask(t, far, far.Addr(), vip, filter.want), filter.want, "rp_filter=%d, no route back", filter.value)
+	}
+	require.NoError(t, w1.AddRoute(prefix("172.31.0.0"), netip.Addr{}, netnstest.NIC))
+	assert.Len(t, ask(t, far, far.Addr(), vip, 1), 1, "with a route back")
+}
+
+func TestProxyARP(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	w2 := l.nodes[1]
+	elsewhere := netip.MustParseAddr("198.51.100.7")
+	require.NoError(t, w2.SetProxyARP(true))
+	require.NoError(t, w2.SetProxyARP(true, netip.PrefixFrom(vip, 32)))
+	for _, target := range []netip.Addr{elsewhere, vip} {
+		assert.Equal(t, []arpcheck.MAC{w2.MAC()}, macs(ask(t, l.client, l.client.Addr(), target, 1)))
+	}
+	require.NoError(t, w2.SetProxyARP(false))
+	// Sent to the node's MAC it would be answered without delay.
+	toNode := arpwire.Request(l.client.MAC(), l.client.Addr(), elsewhere)
+	toNode.Dst = w2.MAC()
+	assert.Empty(t, askBy(t, l.client, toNode, 0))
 }

@@ -1,8 +1,11 @@
 package netnstest_test
 
 import (
+	"bytes"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -77,22 +80,33 @@ func listen(t testing.TB, h *netnstest.Host, link string, etherType int) *captur
 	return c
 }
 
-// frames returns what arrives until nothing has for a while.
-func (c *capture) frames(quiet time.Duration) [][]byte {
+// frames returns the frames that keep accepts: it waits for as many as are
+// wanted, and then a while for what should not come.
+func (c *capture) frames(want int, keep func([]byte) bool) [][]byte {
 	c.t.Helper()
 	var got [][]byte
 	buf := make([]byte, 2048)
 	for {
-		require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(quiet)))
+		wait := quiet
+		if len(got) < want {
+			wait = patience
+		}
+		require.NoError(c.t, c.conn.SetReadDeadline(time.Now().Add(wait)))
 		n, _, err := c.conn.ReadFrom(buf)
-		if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return got
 		}
-		got = append(got, append([]byte(nil), buf[:n]...))
+		require.NoError(c.t, err)
+		if keep(buf[:n]) {
+			got = append(got, bytes.Clone(buf[:n]))
+		}
 	}
 }
 
-const quiet = 100 * time.Millisecond
+const (
+	quiet    = 100 * time.Millisecond
+	patience = 5 * time.Second
+)
 
 // answer is an ARP reply and the length of its frame.
 type answer struct {
@@ -101,17 +115,24 @@ type answer struct {
 }
 
 // ask sends one broadcast request and returns the answers in order.
-func ask(t testing.TB, h *netnstest.Host, sender, target netip.Addr) []answer {
+func ask(t testing.TB, h *netnstest.Host, sender, target netip.Addr, want int) []answer {
+	t.Helper()
+	return askBy(t, h, arpwire.Request(h.MAC(), sender, target), want)
+}
+
+func askBy(t testing.TB, h *netnstest.Host, request arpwire.Packet, want int) []answer {
 	t.Helper()
 	c := listen(t, h, netnstest.NIC, arpwire.TypeARP)
-	require.NoError(t, h.Inject(arpwire.Request(h.MAC(), sender, target).Append(nil, 60)))
+	require.NoError(t, h.Inject(request.Append(nil, 60)))
 	var answers []answer
-	for _, f := range c.frames(quiet) {
+	c.frames(want, func(f []byte) bool {
 		p, err := arpwire.Parse(f)
-		if err == nil && p.Op == arpwire.OpReply && p.Sender == target && p.Dst == h.MAC() {
+		ok := err == nil && p.Op == arpwire.OpReply && p.Sender == request.Target && p.Dst == h.MAC()
+		if ok {
 			answers = append(answers, answer{p.SenderMAC, len(f)})
 		}
-	}
+		return ok
+	})
 	return answers
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -168,6 +169,7 @@ func exitAs(status *os.ProcessState) {
 	if ok && ws.Signaled() {
 		signal.Reset(ws.Signal())
 		_ = syscall.Kill(os.Getpid(), ws.Signal())
+		time.Sleep(time.Second)         // another thread may get it, a little later
 		os.Exit(128 + int(ws.Signal())) // as a shell says it, if the signal is not deadly to us
 	}
 	os.Exit(status.ExitCode())

@@ -8,12 +8,14 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 )
 
 // Dial opens a TCP connection from the host. The socket stays the host's
-// wherever the connection is used. The caller must close it.
+// wherever the connection is used. The caller must close it. If ctx ends first,
+// the error matches context.DeadlineExceeded or context.Canceled.
 func (h *Host) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return h.DialFrom(ctx, netip.Addr{}, to)
 }
@@ -29,6 +31,10 @@ func (h *Host) DialFrom(ctx context.Context, local netip.Addr, to netip.AddrPort
 		conn, err = d.DialContext(ctx, "tcp4", to.String())
 		return err
 	})
+	// The dialer's own deadline may pass just before ctx's.
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
 	if err != nil {
 		return nil, h.failed("connect", err)
 	}
@@ -36,9 +42,9 @@ func (h *Host) DialFrom(ctx context.Context, local netip.Addr, to netip.AddrPort
 }
 
 // Visit connects to a Server, reads the name of the host that serves and
-// disconnects: which host does a client reach? It waits until ctx ends; a
-// connection that nobody takes ends with an error that matches
-// os.ErrDeadlineExceeded or context.DeadlineExceeded.
+// disconnects: which host does a client reach? It waits as long as ctx lasts,
+// and the kernel tries for two minutes: give it a deadline. A connection that
+// nobody takes then ends with an error that matches context.DeadlineExceeded.
 func (h *Host) Visit(ctx context.Context, to netip.AddrPort) (string, error) {
 	conn, err := h.Dial(ctx, to)
 	if err != nil {

@@ -53,32 +53,3 @@ func (h *Host) vipDeviceKind() (kind string, err error) {
 	}
 	return kind, err
 }
-
-// rawSender sends frames. It is bound to no protocol and receives nothing.
-type rawSender struct{ fd int }
-
-func (h *Host) inject(name string, frame []byte) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.plumbing.raw == nil {
-		raw := &rawSender{}
-		err := h.Do(func() (err error) {
-			raw.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("open packet socket: %w", err)
-		}
-		if err := h.segment.closeLater(raw); err != nil {
-			return err
-		}
-		h.plumbing.raw = raw
-	}
-	return h.plumbing.rt.onLink(name, func(_ *netlink.Handle, link netlink.Link) error {
-		return unix.Sendto(h.plumbing.raw.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index})
-	})
-}
-
-// Close closes the socket. The segment does it once.
-func (r *rawSender) Close() error { return unix.Close(r.fd) }
-

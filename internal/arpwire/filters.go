@@ -13,8 +13,12 @@ const SnapLength = 128
 // them; frames that raw sockets send may carry theirs in band.
 //
 // Such a socket is shown every packet of a busy link, so what links mostly
-// carry is turned away first: IPv4 after three instructions, IPv6 after four. A
-// load beyond the end of a frame rejects it (Documentation/networking/filter.rst).
+// carry is turned away first: IPv4 after three instructions, IPv6 after four.
+// BenchmarkFilterCost puts the price at 0.12 to 0.16 us for a packet received
+// and 0.28 to 0.31 us for one sent, 3 to 5 % and 8 to 9 % of what UDP over a veth
+// pair costs; an ETH_P_ARP socket, which does not see enough, costs nothing.
+//
+// A load beyond the end of a frame rejects it (Documentation/networking/filter.rst).
 func FilterARP() []bpf.Instruction {
 	const typeIPv6 = 0x86dd
 	const (

@@ -10,8 +10,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programEnv) != "" {
-		os.Exit(program())
+	if mode := os.Getenv(programEnv); mode != "" {
+		os.Exit(programs()[mode]())
 	}
 	// As Main does, but for the leak check; New names the error.
 	_ = netnstest.Enter()
