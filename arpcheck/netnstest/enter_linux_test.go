@@ -62,9 +62,12 @@ func start(t *testing.T, mode string) (cmd *exec.Cmd, inner int, rest io.Reader)
 	t.Cleanup(func() { r.Close() })
 	cmd.Stdout = w
 	require.NoError(t, startWithoutCapability(cmd))
+	const patience = 20 * time.Second
+	hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { hung.Stop() })
 	require.NoError(t, w.Close())
 	buffered := bufio.NewReader(r)
-	require.NoError(t, r.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, r.SetReadDeadline(time.Now().Add(patience)))
 	line, err := buffered.ReadString('\n')
 	require.NoError(t, err)
 	_, err = fmt.Sscanf(line, "ready %d", &inner)
@@ -74,7 +77,7 @@ func start(t *testing.T, mode string) (cmd *exec.Cmd, inner int, rest io.Reader)
 }
 
 func TestNothingIsLeftAfterSignals(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
+	for _, s := range deadly() {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			cmd, inner, rest := start(t, "wait")

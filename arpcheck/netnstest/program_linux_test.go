@@ -64,6 +64,11 @@ func programs() map[string]func() int {
 	}
 }
 
+// deadly returns signals that end a program.
+func deadly() []os.Signal {
+	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL}
+}
+
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // entered is a program that does as it should and has a lab.
@@ -121,6 +126,11 @@ func command(mode string, args ...string) *exec.Cmd {
 // startWithoutCapability starts cmd from a thread whose bounding set lacks
 // CAP_SYS_ADMIN, so that not even root gets it, and ends that thread.
 func startWithoutCapability(cmd *exec.Cmd) error {
+	// What is ignored here, as SIGINT in a shell's background job, would be
+	// ignored there. What is caught is not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, deadly()...)
+	defer signal.Stop(caught)
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()

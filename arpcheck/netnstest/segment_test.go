@@ -180,3 +180,19 @@ func BenchmarkFiveHosts(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+func TestOpenProbesFromTheHost(t *testing.T) {
+	l := newLab(t)
+	l.holdVIP(t)
+	p, err := l.client.Open()
+	require.NoError(t, err)
+	defer p.Close()
+	p.Wait = 200 * time.Millisecond
+	result, err := p.Probe(t.Context(), vip)
+	require.NoError(t, err)
+	assert.Equal(t, arpcheck.Multiple, result.Verdict)
+	assert.Len(t, result.Responders, 3)
+	assert.Equal(t, "client", result.Vantage)
+	assert.Equal(t, l.client.MAC(), result.MAC)
+	assert.Equal(t, l.client.Addr(), result.Sender.Addr)
+}
