@@ -110,10 +110,10 @@ func (c *packetConn) Receive(frames []Frame) (int, error) {
 	if controlErr != nil {
 		return 0, c.explain(controlErr)
 	}
-	if err == unix.EAGAIN {
+	if errors.Is(err, unix.EAGAIN) {
 		waitErr := c.raw.Read(func(fd uintptr) bool {
 			n, err = c.in.receive(int(fd), want)
-			return err != unix.EAGAIN
+			return !errors.Is(err, unix.EAGAIN)
 		})
 		if waitErr != nil {
 			return 0, c.explain(waitErr)
