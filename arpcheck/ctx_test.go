@@ -91,6 +91,23 @@ func TestContextEndsWhileAsking(t *testing.T) {
 	})
 }
 
+// What waits to be read when ctx ends was seen.
+func TestContextEndsWithAnAnswerWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := newWire()
+		w.onSend = func([]byte) {
+			w.deliver(toHost(reply(node(1), vip)), toHost(reply(node(2), vip)))
+			cancel()
+		}
+		r, err := w.prober().Probe(ctx, vip)
+		require.NoError(t, err)
+		assert.Equal(t, []arpcheck.MAC{node(1), node(2)}, macs(r))
+		assert.Equal(t, arpcheck.Multiple, r.Verdict)
+		assert.Equal(t, reasons(arpcheck.CutShort), r.Reasons)
+	})
+}
+
 // While frames come without end, ctx and the window end a pass all the same.
 func TestFloodDoesNotHoldUpThePass(t *testing.T) {
 	const window = 10 * time.Millisecond // of real time: nothing ever waits here

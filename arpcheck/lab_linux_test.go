@@ -39,7 +39,7 @@ func lab(t *testing.T, nodes int) ([]*netnstest.Host, *netnstest.Host) {
 // openIn returns a Prober on a host that is closed when the test ends.
 func openIn(t *testing.T, h *netnstest.Host, link string) *arpcheck.Prober {
 	t.Helper()
-	p, err := h.OpenLink(link)
+	p, err := h.OpenOn(link)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.Close()) })
 	p.Wait = labWait
@@ -125,7 +125,7 @@ func TestLabKernelsRequestIsSeen(t *testing.T) {
 	p := openIn(t, from, "eth0")
 	p.Rounds = 1
 	kicked := make(chan error, 1)
-	time.AfterFunc(labWait/4, func() { kicked <- from.Kick(netip.Addr{}, vip) })
+	time.AfterFunc(labWait/4, func() { kicked <- from.SendFrom(netip.Addr{}, vip) })
 	r := probe(t, p)
 	require.NoError(t, <-kicked)
 	assert.Equal(t, 1, r.Quality.OtherRequests)
@@ -150,14 +150,14 @@ func TestLabLinks(t *testing.T) {
 		{"fifteen-letters", []netip.Prefix{netip.MustParsePrefix("172.30.0.9/24")}, arpcheck.SenderInterface},
 	} {
 		t.Run(row.link, func(t *testing.T) {
-			link, err := from.AddLink(row.link, row.addrs...)
+			mac, err := from.AddNIC(row.link, row.addrs...)
 			require.NoError(t, err)
 			r := probe(t, openIn(t, from, row.link))
 			assert.Equal(t, arpcheck.Single, r.Verdict)
 			assert.Equal(t, []arpcheck.MAC{nodes[0].MAC()}, macs(r))
 			assert.Equal(t, row.want, r.Sender.From)
 			assert.Equal(t, row.link, r.Interface)
-			assert.Equal(t, link.MAC, r.MAC)
+			assert.Equal(t, mac, r.MAC)
 		})
 	}
 }

@@ -24,7 +24,7 @@ import (
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	_, from := lab(t, 0)
-	_, err := from.AddLink("eth1")
+	_, err := from.AddNIC("eth1")
 	require.NoError(t, err)
 	require.NoError(t, from.SetLink("eth1", false))
 	for _, row := range []struct {
@@ -42,7 +42,7 @@ func TestOpenErrors(t *testing.T) {
 		{"eth1", arpcheck.ErrLinkDown, "ip link set eth1 up"},
 	} {
 		t.Run(row.link[:min(len(row.link), 40)], func(t *testing.T) {
-			p, err := from.OpenLink(row.link)
+			p, err := from.OpenOn(row.link)
 			if err == nil {
 				p.Close()
 			}
@@ -146,7 +146,7 @@ func TestOpenedHost(t *testing.T) {
 	_, from := lab(t, 0)
 	require.NoError(t, from.AddAddr("eth0", netip.MustParsePrefix("10.0.3.51/24")))
 	require.NoError(t, from.AddAddr("eth0", netip.MustParsePrefix("192.0.2.9/24")))
-	_, err := from.AddLink("eth1", netip.MustParsePrefix("10.9.0.9/24"))
+	_, err := from.AddNIC("eth1", netip.MustParsePrefix("10.9.0.9/24"))
 	require.NoError(t, err)
 	p := openIn(t, from, "eth0")
 	state, err := p.Host.Link()
@@ -249,7 +249,7 @@ func TestPacketConnDrops(t *testing.T) {
 func TestPacketConnCloseWhileProbing(t *testing.T) {
 	t.Parallel()
 	_, from := lab(t, 0)
-	p, err := from.OpenLink(netnstest.NIC)
+	p, err := from.OpenOn(netnstest.NIC)
 	require.NoError(t, err)
 	ended := make(chan error, 1)
 	p.Wait = time.Minute

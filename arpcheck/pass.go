@@ -4,31 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
-const (
-	// sendBatch is small because replies are read between batches: a receive
-	// buffer of the default size holds 256 of them. More than 8 frames per system
-	// call hardly save time.
-	sendBatch = 8
-	// receiveBatch is how many frames one Receive is asked for.
-	receiveBatch = 64
-	// queueFullPause is how long replies are read before a full send queue is
-	// tried again.
-	queueFullPause = time.Millisecond
-	// maxDrain bounds the frames read in one go without waiting, so that a flood
-	// cannot keep a pass from going on: several times what a default socket
-	// buffer holds.
-	maxDrain = 4096
-	// maxRecords bounds the responders kept in one pass, over all its targets.
-	maxRecords = 1 << 16
-)
+// maxRecords bounds the responders kept in one pass, over all its targets.
+const maxRecords = 1 << 16
 
 // pass is one run of the engine: every target is asked in each round, and all
 // that is received meanwhile is accounted for. It runs in one goroutine.
@@ -109,7 +92,10 @@ func (s *pass) run(ctx context.Context) error {
 		if s.FastRounds && round < s.rounds {
 			until = first.Add(s.interval)
 		}
-		if err := s.listen(ctx, until); err != nil {
+		if !s.linkDown {
+			err = s.listen(ctx, until)
+		}
+		if err != nil {
 			return err
 		}
 		s.endRound()
@@ -118,24 +104,6 @@ func (s *pass) run(ctx context.Context) error {
 }
 
 func (s *pass) over() bool { return s.cut || s.linkDown }
-
-// wakeWhenDone ends a Receive that waits when ctx ends. The function it returns
-// undoes that and leaves the Conn without a deadline.
-func (s *pass) wakeWhenDone(ctx context.Context) func() {
-	woken := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		_ = s.Conn.SetReadDeadline(longAgo) // fails only if closed, and Receive tells that
-		close(woken)
-	})
-	return func() {
-		if !stop() {
-			<-woken
-		}
-		_ = s.Conn.SetReadDeadline(time.Time{})
-	}
-}
-
-var longAgo = time.Unix(1, 0)
 
 // prepare learns the state of the interface, chooses senders, and reads what
 // waits from before the pass.
@@ -168,15 +136,16 @@ func (s *pass) prepare() error {
 	return nil
 }
 
-// recallRequests counts the requests of a pass that was cut short and that may
+// recallRequests counts the requests of passes that were cut short and that may
 // be answered yet.
 func (s *pass) recallRequests() {
 	if s.began.Sub(s.cutShort.at) > s.wait {
 		return
 	}
 	for _, t := range s.tracks {
-		if s.cutShort.asked[t.target] == t.sender.Addr {
-			t.before.own++
+		if left := s.cutShort.asked[t.target]; left.sender == t.sender.Addr {
+			t.recalled = left.requests
+			t.before.own += left.requests
 		}
 	}
 }
@@ -228,123 +197,6 @@ func (s *pass) chooseSender(t *track, ofLink []netip.Addr) error {
 	return nil
 }
 
-// ask sends this round's requests and reads replies in between. It returns when
-// the first and the last request were sent.
-func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
-	first = time.Now()
-	last = first
-	for rest := s.tracks; len(rest) > 0; {
-		batch := rest[:min(sendBatch, len(rest))]
-		at := time.Now()
-		n, err := s.Conn.Send(s.requests(batch))
-		for _, t := range batch[:n] {
-			t.begin(at)
-			last = at
-		}
-		rest = rest[n:]
-		switch {
-		case errors.Is(err, ErrLinkDown):
-			s.linkDown = true
-			return first, last, nil
-		case err != nil:
-			return first, last, fmt.Errorf("send requests: %w", err)
-		case ctx.Err() != nil:
-			s.cut = true
-			return first, last, nil
-		case n == len(batch):
-			err = s.drain()
-		case at.Sub(last) > s.wait:
-			for _, t := range rest {
-				t.notSent = true
-			}
-			return first, last, nil
-		default:
-			err = s.listen(ctx, at.Add(queueFullPause))
-		}
-		if err != nil || s.over() {
-			return first, last, err
-		}
-	}
-	return first, last, nil
-}
-
-func (s *pass) requests(batch []*track) [][]byte {
-	s.outbox = s.outbox[:0]
-	for _, t := range batch {
-		s.outbox = append(s.outbox, t.frame)
-	}
-	if s.started.IsZero() {
-		s.started = time.Now()
-	}
-	return s.outbox
-}
-
-// listen accounts for all that arrives until then, or until ctx ends.
-func (s *pass) listen(ctx context.Context, until time.Time) error {
-	for {
-		if err := s.setDeadline(until); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			s.cut = true
-			return s.drain()
-		}
-		_, err := s.receive()
-		switch {
-		case errors.Is(err, ErrLinkDown):
-			s.linkDown = true
-			return nil
-		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
-			return err
-		case ctx.Err() == nil && !time.Now().Before(until):
-			return nil
-		}
-	}
-}
-
-// drain accounts for what waits to be read, without waiting for more.
-func (s *pass) drain() error {
-	if err := s.setDeadline(longAgo); err != nil {
-		return err
-	}
-	for seen := 0; seen < maxDrain; {
-		n, err := s.receive()
-		seen += n
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
-		case errors.Is(err, ErrLinkDown):
-			s.linkDown = true
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-	return nil
-}
-
-// receive accounts for the frames of one Receive.
-func (s *pass) receive() (int, error) {
-	n, err := s.Conn.Receive(s.frames)
-	if n == 0 && err == nil {
-		err = io.ErrNoProgress
-	}
-	for i := range s.frames[:n] {
-		s.frame(&s.frames[i])
-	}
-	if err != nil {
-		err = fmt.Errorf("receive: %w", err)
-	}
-	return n, err
-}
-
-func (s *pass) setDeadline(t time.Time) error {
-	if err := s.Conn.SetReadDeadline(t); err != nil {
-		return fmt.Errorf("set the read deadline: %w", err)
-	}
-	return nil
-}
-
 func (s *pass) endRound() {
 	for _, t := range s.tracks {
 		t.endRound(!s.over())
@@ -366,14 +218,16 @@ func (s *pass) finish() error {
 // unanswered returns the requests of the last round if its window was not
 // waited for.
 func (s *pass) unanswered() cutShort {
-	c := cutShort{at: s.ended}
-	if s.over() {
-		c.asked = make(map[netip.Addr]netip.Addr)
-		for _, t := range s.tracks {
-			if t.before.own > 0 {
-				c.asked[t.target] = t.sender.Addr
-			}
+	if !s.over() {
+		return cutShort{}
+	}
+	c := cutShort{at: s.ended, asked: make(map[netip.Addr]unanswered)}
+	for _, t := range s.tracks {
+		n := t.before.own
+		if s.ended.Sub(s.began) <= s.wait {
+			n += t.recalled
 		}
+		c.asked[t.target] = unanswered{sender: t.sender.Addr, requests: n}
 	}
 	return c
 }

@@ -178,7 +178,12 @@ func (p *Prober) endTurn() { <-p.turn }
 // cutShort is what a pass that was cut short had asked last.
 type cutShort struct {
 	at    time.Time
-	asked map[netip.Addr]netip.Addr // target to sender
+	asked map[netip.Addr]unanswered // by target
+}
+
+type unanswered struct {
+	sender   netip.Addr
+	requests int
 }
 
 // options are a Prober's settings with its defaults filled in.

@@ -48,7 +48,7 @@ type Result struct {
 	Rounds    int        `json:"rounds"`  // rounds whose window was completed
 
 	Responders []Responder `json:"responders"`       // in the order in which they were first seen
-	Claims     []Claim     `json:"claims,omitempty"` // who used the target as sender without answering us
+	Claims     []Claim     `json:"claims,omitempty"` // who used the target as sender without answering us; at most 64
 	Control    *Control    `json:"control,omitempty"`
 	Quality    Quality     `json:"quality"`
 }
@@ -117,6 +117,7 @@ type Quality struct {
 	OtherRequests int    `json:"otherRequests"` // sent for this target from this interface under the same sender by others
 	Drops         uint64 `json:"drops"`         // frames the kernel dropped
 	ExcessReplies int    `json:"excessReplies"` // replies by MACs beyond Prober.MaxResponders
+	ExcessClaims  int    `json:"excessClaims"`  // frames that claim the target beyond 64 kinds of claim
 	OtherTargets  int    `json:"otherTargets"`  // replies for addresses that were not asked for
 	OtherSenders  int    `json:"otherSenders"`  // replies to this host under another sender address
 	OtherHosts    int    `json:"otherHosts"`    // replies to other hosts

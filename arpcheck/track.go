@@ -33,6 +33,7 @@ type track struct {
 	index         map[[6]byte]int // MAC to responder
 	excess        int             // replies of MACs that are not kept
 	claims        []Claim
+	excessClaims  int
 
 	// This round:
 	askedAt  time.Time // zero before the request is sent
@@ -43,6 +44,7 @@ type track struct {
 
 	// Before the pass: requests of more than a window ago, and replies of less.
 	long         requests
+	recalled     int             // of our own, by passes that were cut short
 	earlyReplies map[[6]byte]int // by MAC
 }
 
@@ -74,9 +76,15 @@ type responder struct {
 	Responder
 	sum, squares float64 // of round-trip times, in ns
 	samples      int
-	replies      int // this round
-	owed         int // replies to requests of the round before that may yet come
+
+	replies  int  // this round
+	owed     owed // at the beginning of this round
+	doubtful int  // rounds with more replies than requests, unless some were late by a whole window
 }
+
+// owed is how many replies to requests of the round before may yet come. Those
+// to our own had a whole window already.
+type owed struct{ toOthers, toUs int }
 
 // begin notes that this round's request was sent.
 func (t *track) begin(at time.Time) {
@@ -97,11 +105,18 @@ func (t *track) addResponder(mac [6]byte, at time.Time) int {
 	return len(t.responders) - 1
 }
 
-// owed is how many replies to requests of the round before a MAC that is new
-// may yet send. Replies before the pass are taken to answer the oldest requests.
-func (t *track) owed(mac [6]byte) int {
+// owed is what a MAC that is new in this round owes. Replies before the pass are
+// taken to answer the oldest requests.
+func (t *track) owed(mac [6]byte) owed {
 	answered := max(t.earlyReplies[mac]-t.long.byOthers(mac), 0)
-	return max(t.before.own+t.before.byOthers(mac)-answered, 0)
+	return owing(t.before.own+t.before.byOthers(mac)-answered, t.before.byOthers(mac))
+}
+
+// owing splits the replies that are missing after a round.
+func owing(missing, byOthers int) owed {
+	missing = max(missing, 0)
+	toOthers := min(missing, byOthers)
+	return owed{toOthers: toOthers, toUs: missing - toOthers}
 }
 
 func (t *track) earlyReply(mac [6]byte) {
@@ -138,32 +153,55 @@ func (t *track) claim(mac MAC, kind Kind, at time.Time) {
 			return
 		}
 	}
-	if len(t.claims) < maxClaims {
-		t.claims = append(t.claims, Claim{MAC: mac, Kind: kind, Frames: 1, First: at, Last: at})
+	if len(t.claims) >= maxClaims {
+		t.excessClaims++
+		return
 	}
+	t.claims = append(t.claims, Claim{MAC: mac, Kind: kind, Frames: 1, First: at, Last: at})
 }
 
-// endRound closes the account of a round, in which a MAC may answer once for
-// each request that has gone out. Requests of others late in the round before
-// may be answered in this one; our own had a whole window, which only a MAC that
-// was not heard before is granted to have exceeded.
+// endRound closes the account of a round.
 func (t *track) endRound(complete bool) {
 	if complete && !t.askedAt.IsZero() {
 		t.rounds++
 	}
 	for i := range t.responders {
 		r := &t.responders[i]
-		byOthers := t.asked.byOthers(r.MAC)
-		allowed := t.asked.own + byOthers + r.owed
-		if r.replies > allowed {
-			r.DoubleAnswers++
-		}
-		r.owed = min(max(allowed-r.replies, 0), byOthers)
-		r.replies = 0
+		r.endRound(t.asked.own, t.asked.byOthers(r.MAC))
 	}
 	t.before, t.asked = t.asked, requests{}
 	t.long, t.earlyReplies = requests{}, nil
 	t.askedAt, t.answered = time.Time{}, false
+}
+
+// endRound closes the account of a round, in which a MAC may answer once for
+// each request that has gone out.
+func (r *responder) endRound(own, byOthers int) {
+	allowed := own + byOthers + r.owed.toOthers
+	switch {
+	case r.replies > allowed+r.owed.toUs:
+		r.DoubleAnswers++
+	case r.replies > allowed:
+		r.doubtful++
+	}
+	r.owed = owing(min(allowed+r.owed.toUs-r.replies, own+byOthers), byOthers)
+	r.replies = 0
+}
+
+// result is the Responder without what overlapping rounds leave open.
+func (r *responder) result(rounds int, overlapping, dropped bool) Responder {
+	out := r.Responder
+	if overlapping {
+		out.WonRounds, out.DoubleAnswers = 0, 0
+		return out
+	}
+	// A MAC that answers twice in one round does not answer late in another.
+	if out.DoubleAnswers > 0 {
+		out.DoubleAnswers += r.doubtful
+	}
+	// Frames that were dropped may have been requests of other programs.
+	out.DoubleAnswer = out.DoubleAnswers > 0 && 2*out.DoubleAnswers >= rounds && !dropped
+	return out
 }
 
 func (r *responder) addRTT(rtt time.Duration) {

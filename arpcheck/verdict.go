@@ -20,14 +20,10 @@ func (s *pass) result(t *track) Result {
 		Started: s.started, Ended: s.ended, Rounds: t.rounds,
 		Responders: make([]Responder, 0, len(t.responders)), Claims: t.claims, Quality: s.quality,
 	}
-	r.Quality.Requests, r.Quality.OtherRequests, r.Quality.ExcessReplies = t.requests, t.otherRequests, t.excess
-	for _, w := range t.responders {
-		if s.FastRounds {
-			w.WonRounds, w.DoubleAnswers = 0, 0
-		}
-		// Lost frames may have been requests of other programs.
-		w.DoubleAnswer = w.DoubleAnswers > 0 && 2*w.DoubleAnswers >= t.rounds && s.quality.Drops == 0
-		r.Responders = append(r.Responders, w.Responder)
+	r.Quality.Requests, r.Quality.OtherRequests = t.requests, t.otherRequests
+	r.Quality.ExcessReplies, r.Quality.ExcessClaims = t.excess, t.excessClaims
+	for i := range t.responders {
+		r.Responders = append(r.Responders, t.responders[i].result(t.rounds, s.FastRounds, s.quality.Drops > 0))
 	}
 	if s.control != nil {
 		r.Control = &Control{Target: s.control.target, Answered: len(s.control.responders) > 0}

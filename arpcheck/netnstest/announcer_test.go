@@ -18,7 +18,7 @@ func TestAnnouncerAnswersWhom(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	w1 := l.nodes[0]
-	require.NoError(t, w1.SetConf("all", sysctl.ARPIgnore, 8))
+	require.NoError(t, w1.SetSysctl("all", sysctl.ARPIgnore, 8))
 	_, err := w1.Announce(vip)
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {

@@ -52,8 +52,8 @@ func TestARPIgnore(t *testing.T) {
 		{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {2, 0, 0}, {3, 0, 1}, {8, 0, 0}, {1, 4, 1}, {9, 8, 1},
 	} {
 		t.Run(fmt.Sprintf("all=%d own=%d", tt.all, tt.own), func(t *testing.T) {
-			require.NoError(t, w1.SetConf("all", sysctl.ARPIgnore, tt.all))
-			require.NoError(t, w1.SetConf(netnstest.NIC, sysctl.ARPIgnore, tt.own))
+			require.NoError(t, w1.SetSysctl("all", sysctl.ARPIgnore, tt.all))
+			require.NoError(t, w1.SetSysctl(netnstest.NIC, sysctl.ARPIgnore, tt.own))
 			assert.Len(t, ask(t, l.client, l.client.Addr(), vip, tt.want), tt.want)
 		})
 	}
@@ -92,10 +92,10 @@ func TestSecondLinkAnswersWithAnotherMAC(t *testing.T) {
 	l := newLab(t)
 	w1 := l.nodes[0]
 	require.NoError(t, w1.HoldVIP(vip))
-	second, err := w1.AddLink("eth0.100")
+	second, err := w1.AddNIC("eth0.100")
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []arpcheck.MAC{w1.MAC(), second.MAC}, macs(ask(t, l.client, l.client.Addr(), vip, 2)))
-	require.NoError(t, w1.SetConf("eth0.100", sysctl.ARPIgnore, 1))
+	assert.ElementsMatch(t, []arpcheck.MAC{w1.MAC(), second}, macs(ask(t, l.client, l.client.Addr(), vip, 2)))
+	require.NoError(t, w1.SetSysctl("eth0.100", sysctl.ARPIgnore, 1))
 	assert.Equal(t, []arpcheck.MAC{w1.MAC()}, macs(ask(t, l.client, l.client.Addr(), vip, 1)))
 	assert.Len(t, w1.Links(), 2)
 }
@@ -118,7 +118,7 @@ func TestClientOfAnotherSubnet(t *testing.T) {
 	w1 := l.nodes[0]
 	require.NoError(t, w1.HoldVIP(vip))
 	for _, filter := range []struct{ value, want int }{{0, 1}, {1, 0}, {2, 0}} {
-		require.NoError(t, w1.SetConf("all", sysctl.RPFilter, filter.value))
+		require.NoError(t, w1.SetSysctl("all", sysctl.RPFilter, filter.value))
 		assert.Len(t, ask(t, far, far.Addr(), vip, filter.want), filter.want, "rp_filter=%d, no route back", filter.value)
 	}
 	require.NoError(t, w1.AddRoute(prefix("172.31.0.0"), netip.Addr{}, netnstest.NIC))

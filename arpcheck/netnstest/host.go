@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/strictarp/strictarp/arpcheck"
@@ -76,10 +77,10 @@ func (h *Host) Do(f func() error) error { return h.ns.Do(f) }
 
 // Open returns a Prober on the host's eth0, with the host's name as vantage. The
 // caller must close it.
-func (h *Host) Open() (*arpcheck.Prober, error) { return h.OpenLink(NIC) }
+func (h *Host) Open() (*arpcheck.Prober, error) { return h.OpenOn(NIC) }
 
-// OpenLink is Open on another interface of the host.
-func (h *Host) OpenLink(link string) (p *arpcheck.Prober, err error) {
+// OpenOn is Open on another interface of the host.
+func (h *Host) OpenOn(link string) (p *arpcheck.Prober, err error) {
 	err = h.Do(func() error {
 		p, err = arpcheck.Open(link)
 		return err
@@ -91,12 +92,15 @@ func (h *Host) OpenLink(link string) (p *arpcheck.Prober, err error) {
 	return p, nil
 }
 
-// AddLink adds another interface in the segment, with addresses or without any.
-func (h *Host) AddLink(name string, prefixes ...netip.Prefix) (Link, error) {
+// AddNIC adds another interface in the segment, with addresses or without any,
+// and returns its hardware address. By default the kernel answers there for all
+// addresses of the host: two MACs, one node. The error matches fs.ErrExist if the
+// name is taken.
+func (h *Host) AddNIC(name string, prefixes ...netip.Prefix) (arpcheck.MAC, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	link, err := h.plug(name, prefixes)
-	return link, h.failed("add interface "+name, err)
+	return link.MAC, h.failed("add interface "+name, err)
 }
 
 // AddAddr adds an address to an interface.
@@ -128,16 +132,36 @@ func (h *Host) SetLink(link string, up bool) error {
 	return h.failed(fmt.Sprintf("set %s up=%t", link, up), h.setLink(link, up))
 }
 
-// Sysctl returns the host's kernel settings.
-func (h *Host) Sysctl() sysctl.Tree { return sysctl.Live().Within(h.Do) }
+// Sysctls returns the host's kernel settings.
+func (h *Host) Sysctls() sysctl.Tree { return sysctl.Live().Within(h.Do) }
 
-// SetConf sets a parameter of an interface, or of "all".
-func (h *Host) SetConf(iface string, p sysctl.Param, value int) error {
-	k, err := sysctl.ConfKey(iface, p)
-	if err == nil {
-		err = h.Sysctl().Set(k, fmt.Sprint(value))
+// Sysctl returns net.ipv4.conf.LINK.PARAM, where link is an interface, "all" or
+// "default". It is what was set there, not what is in effect. The error matches
+// fs.ErrNotExist if there is no such interface or parameter.
+func (h *Host) Sysctl(link string, p sysctl.Param) (int, error) {
+	value, err := readSysctl(h.Sysctls(), link, p)
+	return value, h.failed("read sysctl", err)
+}
+
+func readSysctl(from sysctl.Tree, link string, p sysctl.Param) (int, error) {
+	k, err := sysctl.ConfKey(link, p)
+	if err != nil {
+		return 0, err
 	}
-	return h.failed("set parameter", err)
+	text, err := from.Get(k)
+	if err != nil {
+		return 0, err
+	}
+	return sysctl.ParseValue(text)
+}
+
+// SetSysctl sets what Sysctl returns, with its errors.
+func (h *Host) SetSysctl(link string, p sysctl.Param, value int) error {
+	k, err := sysctl.ConfKey(link, p)
+	if err == nil {
+		err = h.Sysctls().Set(k, strconv.Itoa(value))
+	}
+	return h.failed("set sysctl", err)
 }
 
 // SetStrictARP sets arp_ignore and arp_announce of "all" to what kube-proxy sets
@@ -147,7 +171,7 @@ func (h *Host) SetStrictARP(on bool) error {
 	if on {
 		ignore, announce = 1, 2
 	}
-	return errors.Join(h.SetConf("all", sysctl.ARPIgnore, ignore), h.SetConf("all", sysctl.ARPAnnounce, announce))
+	return errors.Join(h.SetSysctl("all", sysctl.ARPIgnore, ignore), h.SetSysctl("all", sysctl.ARPAnnounce, announce))
 }
 
 // SetProxyARP makes the host answer for addresses that it routes elsewhere: by
@@ -158,7 +182,7 @@ func (h *Host) SetStrictARP(on bool) error {
 // Turning it off leaves the routes and forwarding as they are.
 func (h *Host) SetProxyARP(on bool, prefixes ...netip.Prefix) error {
 	if !on {
-		return h.SetConf(NIC, sysctl.ProxyARP, 0)
+		return h.SetSysctl(NIC, sysctl.ProxyARP, 0)
 	}
 	if len(prefixes) == 0 {
 		prefixes = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}
@@ -166,7 +190,7 @@ func (h *Host) SetProxyARP(on bool, prefixes ...netip.Prefix) error {
 	if err := h.uplink(prefixes); err != nil {
 		return h.failed("set proxy ARP", err)
 	}
-	return errors.Join(h.SetConf(NIC, sysctl.Forwarding, 1), h.SetConf(NIC, sysctl.ProxyARP, 1))
+	return errors.Join(h.SetSysctl(NIC, sysctl.Forwarding, 1), h.SetSysctl(NIC, sysctl.ProxyARP, 1))
 }
 
 // HoldVIP adds a VIP to kube-ipvs0, as kube-proxy in ipvs mode does: a /32 on an

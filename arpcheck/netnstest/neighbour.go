@@ -76,7 +76,7 @@ func (h *Host) resolve(ctx context.Context, addr netip.Addr) (arpcheck.MAC, erro
 			return arpcheck.MAC{}, err
 		}
 	}
-	if err := h.Kick(netip.Addr{}, addr); err != nil {
+	if err := h.SendFrom(netip.Addr{}, addr); err != nil {
 		return arpcheck.MAC{}, err
 	}
 	tick := time.NewTicker(time.Millisecond)
@@ -99,23 +99,23 @@ func (h *Host) resolve(ctx context.Context, addr netip.Addr) (arpcheck.MAC, erro
 	}
 }
 
-// Kick sends a datagram to an address, so that the kernel looks for its MAC, and
-// does not wait. If local is not the zero Addr, the datagram has it as source:
-// a node that kicks under a VIP asks under the VIP too, unless arp_announce
-// forbids it.
-func (h *Host) Kick(local, addr netip.Addr) error {
+// SendFrom sends a datagram from one of the host's addresses to another host and
+// does not wait; the zero source stands for the one that the kernel chooses. If
+// the neighbour is not known, the kernel asks for it first: under the source, even
+// if that is a VIP, unless arp_announce forbids it.
+func (h *Host) SendFrom(source, to netip.Addr) error {
 	const discard = 9 // RFC 863; nobody listens
 	err := h.Do(func() error {
 		d := net.Dialer{}
-		if local.IsValid() {
-			d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
+		if source.IsValid() {
+			d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
 		}
-		c, err := d.Dial("udp4", netip.AddrPortFrom(addr, discard).String())
+		c, err := d.Dial("udp4", netip.AddrPortFrom(to, discard).String())
 		if err != nil {
 			return err
 		}
 		_, werr := c.Write([]byte{0})
 		return errors.Join(werr, c.Close())
 	})
-	return h.failed(fmt.Sprintf("send datagram to %s", addr), err)
+	return h.failed(fmt.Sprintf("send datagram to %s", to), err)
 }

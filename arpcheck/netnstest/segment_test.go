@@ -57,11 +57,11 @@ func TestHostErrors(t *testing.T) {
 		_, err := l.AddClient(tt.name, tt.prefix)
 		assert.ErrorContains(t, err, tt.want)
 	}
-	_, err := l.nodes[0].AddLink(netnstest.NIC)
+	_, err := l.nodes[0].AddNIC(netnstest.NIC)
 	assert.ErrorContains(t, err, "file exists")
 	assert.Error(t, l.nodes[0].SetLink("eth7", true))
 	assert.Error(t, l.nodes[0].Inject([]byte{1, 2, 3}))
-	assert.Error(t, l.nodes[0].SetConf("eth7", sysctl.ARPIgnore, 1))
+	assert.Error(t, l.nodes[0].SetSysctl("eth7", sysctl.ARPIgnore, 1))
 	_, err = l.AddClient("after", prefix("10.0.3.61"))
 	assert.NoError(t, err, "a failure leaves the segment usable")
 }
@@ -71,7 +71,7 @@ func TestHostErrors(t *testing.T) {
 func TestSettingsAreTheKernelsDefaults(t *testing.T) {
 	l := newLab(t)
 	for _, h := range []*netnstest.Host{l.client, l.nodes[0]} {
-		a, err := sysctl.ReadARP(h.Sysctl())
+		a, err := sysctl.ReadARP(h.Sysctls())
 		require.NoError(t, err)
 		assert.Contains(t, a.Interfaces, netnstest.NIC)
 		for _, p := range sysctl.Params() {
@@ -161,7 +161,7 @@ func TestFailNowInDoEndsTheTest(t *testing.T) {
 
 func TestOpenErrorNamesHostAndLink(t *testing.T) {
 	l := newLab(t)
-	_, err := l.client.OpenLink("eth7")
+	_, err := l.client.OpenOn("eth7")
 	assert.ErrorContains(t, err, `host "client": open prober on eth7`)
 }
 

@@ -179,7 +179,7 @@ func TestRequestSenderPoisons(t *testing.T) {
 		p, err := arpwire.Parse(f)
 		return err == nil && p.Op == arpwire.OpRequest && p.Sender == vip && p.SenderMAC == w2.MAC()
 	}
-	require.NoError(t, w2.Kick(vip, l.client.Addr()))
+	require.NoError(t, w2.SendFrom(vip, l.client.Addr()))
 	require.NotEmpty(t, c.frames(1, claims))
 	n, err := l.client.Neighbour(vip)
 	require.NoError(t, err)
@@ -187,6 +187,6 @@ func TestRequestSenderPoisons(t *testing.T) {
 
 	require.NoError(t, w2.SetStrictARP(true))
 	require.NoError(t, w2.Forget(l.client.Addr()))
-	require.NoError(t, w2.Kick(vip, l.client.Addr()))
+	require.NoError(t, w2.SendFrom(vip, l.client.Addr()))
 	assert.Empty(t, c.frames(0, claims))
 }

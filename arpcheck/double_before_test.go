@@ -1,0 +1,170 @@
+package arpcheck_test
+
+import (
+	"net/netip"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/strictarp/strictarp/arpcheck"
+)
+
+// A request of a window ago may be answered yet; an older one may not, and
+// excuses nothing.
+func TestOldRequestsBeforeThePass(t *testing.T) {
+	for _, row := range []struct {
+		age    time.Duration
+		counts int
+	}{
+		{0, 1}, {time.Second, 1}, {arpcheck.DefaultWait, 1}, {arpcheck.DefaultWait + 1, 0},
+		{2*arpcheck.DefaultWait + 1, 0}, {time.Hour, 0},
+	} {
+		t.Run(row.age.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := answering(time.Millisecond, node(1), node(1))
+				w.deliver(otherAsks(vip, arpcheck.Broadcast)) // which nobody answered
+				time.Sleep(row.age)
+				p := w.prober()
+				p.Rounds = 1
+				r := probe(t, p)
+				assert.Equal(t, row.counts, r.Quality.OtherRequests)
+				assert.Equal(t, row.counts == 0, r.Responders[0].DoubleAnswer)
+			})
+		})
+	}
+}
+
+// A MAC that is heard late may owe answers to others' requests of the round
+// before.
+func TestOthersRequestsOfAMACHeardLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		round := 0
+		w.onSend = func([]byte) {
+			if round++; round == 2 {
+				answer := toHost(reply(node(1), vip))
+				w.later(time.Millisecond, answer, answer, answer)
+			}
+		}
+		time.AfterFunc(arpcheck.DefaultWait-1, func() {
+			w.deliver(otherAsks(vip, arpcheck.Broadcast), otherAsks(vip, node(1)))
+		})
+		r := probe(t, w.prober())
+		require.Equal(t, []arpcheck.MAC{node(1)}, macs(r))
+		assert.Zero(t, r.Responders[0].DoubleAnswers)
+	})
+}
+
+// Requests before the pass that were answered before it excuse nothing in it.
+func TestAnsweredRequestsBeforeThePass(t *testing.T) {
+	for _, requests := range []int{1, 2, 5} {
+		t.Run(strconv.Itoa(requests), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := answering(time.Millisecond, node(1), node(1))
+				for range requests {
+					w.deliver(otherAsks(vip, arpcheck.Broadcast))
+					w.later(time.Millisecond, toHost(reply(node(1), vip)), toHost(reply(node(1), vip)))
+				}
+				time.Sleep(time.Second)
+				r := probe(t, w.prober())
+				assert.True(t, r.Responders[0].DoubleAnswer, "%+v", r.Responders[0])
+			})
+		})
+	}
+}
+
+// The Prober's own requests of a pass that was cut short are answered in the
+// next one.
+func TestOwnRequestsOfThePassBefore(t *testing.T) {
+	for rounds := 1; rounds <= 3; rounds++ {
+		t.Run(strconv.Itoa(rounds), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := answering(10*time.Millisecond, node(1)).prober()
+				p.Rounds = rounds
+				_, err := p.Probe(within(t, time.Millisecond), vip)
+				require.NoError(t, err)
+				r := probe(t, p)
+				assert.Zero(t, r.Responders[0].DoubleAnswers)
+				assert.False(t, r.Responders[0].DoubleAnswer)
+			})
+		})
+	}
+}
+
+// So are those of several.
+func TestOwnRequestsOfTwoPassesBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := answering(10*time.Millisecond, node(1)).prober()
+		p.Rounds = 1
+		for range 2 {
+			_, err := p.Probe(within(t, time.Millisecond), vip)
+			require.NoError(t, err)
+		}
+		r := probe(t, p)
+		assert.Zero(t, r.Responders[0].DoubleAnswers, "%+v", r.Responders[0])
+	})
+}
+
+// What a pass that was cut short had asked long ago, for another target or under
+// another sender excuses nothing.
+func TestOwnRequestsThatDoNotExcuse(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		target netip.Addr
+		sender netip.Addr
+		pause  time.Duration
+	}{
+		{"long ago", vip, client, arpcheck.DefaultWait + 1},
+		{"for another target", vip.Next(), client, 0},
+		{"under another sender", vip, client.Next(), 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire()
+				p := w.prober()
+				p.Rounds, p.Sender = 1, row.sender
+				_, err := p.Probe(within(t, time.Millisecond), row.target)
+				require.NoError(t, err)
+				time.Sleep(row.pause)
+				p.Sender = client
+				w.onSend = func([]byte) {
+					w.later(time.Millisecond, toHost(reply(node(1), vip)), toHost(reply(node(1), vip)))
+				}
+				assert.True(t, probe(t, p).Responders[0].DoubleAnswer)
+			})
+		})
+	}
+}
+
+// A station that takes longer than the window answers each request once all
+// the same.
+func TestAnswersLaterThanTheWindow(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		times []time.Duration // from each round's request to its answer
+	}{
+		{"always too late", []time.Duration{150, 150, 150, 50}},
+		{"too late in the first of two rounds", []time.Duration{150, 90}},
+		{"too late in every other round", []time.Duration{150, 90, 150, 90}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire()
+				round := 0
+				w.onSend = func([]byte) {
+					w.later(row.times[round]*time.Millisecond, toHost(reply(node(1), vip)))
+					round++
+				}
+				p := w.prober()
+				p.Wait, p.Rounds = 100*time.Millisecond, len(row.times)
+				r := probe(t, p)
+				assert.LessOrEqual(t, r.Responders[0].Replies, r.Quality.Requests)
+				assert.False(t, r.Responders[0].DoubleAnswer, "%+v", r.Responders[0])
+			})
+		})
+	}
+}
