@@ -1,6 +1,7 @@
 package arpcheck_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"testing"
@@ -61,17 +62,50 @@ func TestOthersRequestsOfAMACHeardLate(t *testing.T) {
 
 // Requests before the pass that were answered before it excuse nothing in it.
 func TestAnsweredRequestsBeforeThePass(t *testing.T) {
-	for _, requests := range []int{1, 2, 5} {
-		t.Run(strconv.Itoa(requests), func(t *testing.T) {
+	for _, row := range []struct{ requests, rounds int }{{1, 1}, {1, 3}, {2, 1}, {2, 2}, {2, 3}, {5, 1}, {5, 3}} {
+		t.Run(fmt.Sprintf("%d in %d rounds", row.requests, row.rounds), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := answering(time.Millisecond, node(1), node(1))
-				for range requests {
+				for range row.requests {
 					w.deliver(otherAsks(vip, arpcheck.Broadcast))
 					w.later(time.Millisecond, toHost(reply(node(1), vip)), toHost(reply(node(1), vip)))
 				}
 				time.Sleep(time.Second)
-				r := probe(t, w.prober())
+				p := w.prober()
+				p.Rounds = row.rounds
+				r := probe(t, p)
 				assert.True(t, r.Responders[0].DoubleAnswer, "%+v", r.Responders[0])
+			})
+		})
+	}
+}
+
+// A reply before the pass answers the oldest request that it can: what was asked
+// just before the pass is answered in it.
+func TestRepliesBeforeThePassAnswerTheOldest(t *testing.T) {
+	for _, row := range []struct {
+		name           string
+		request, reply time.Duration // before the pass
+	}{
+		{"long ago", 10 * time.Second, 9 * time.Second},
+		{"asked more than a window ago, answered since", 2 * time.Second, time.Second},
+		{"both within the window", time.Second, time.Second / 2},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := answering(time.Millisecond, node(1))
+				w.deliver(otherAsks(vip, arpcheck.Broadcast))
+				time.Sleep(row.request - row.reply)
+				w.deliver(toHost(reply(node(1), vip)))
+				time.Sleep(row.reply - time.Millisecond)
+				w.deliver(otherAsks(vip, arpcheck.Broadcast))
+				w.later(2*time.Millisecond, toHost(reply(node(1), vip)))
+				time.Sleep(time.Millisecond)
+				p := w.prober()
+				p.Rounds = 1
+				r := probe(t, p)
+				require.Equal(t, 2, r.Responders[0].Replies)
+				assert.Zero(t, r.Responders[0].DoubleAnswers)
 			})
 		})
 	}

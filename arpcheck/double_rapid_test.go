@@ -76,7 +76,7 @@ func (n noise) make(t *testing.T, from *arpchecktest.Host, known arpcheck.MAC) {
 	for _, at := range n.connect {
 		time.AfterFunc(at, func() {
 			_ = from.Forget(vip)
-			_ = from.Connect(ctx, netip.AddrPortFrom(vip, 80))
+			_, _ = from.Visit(ctx, netip.AddrPortFrom(vip, 80))
 		})
 	}
 	for _, at := range n.unicast {
@@ -134,7 +134,7 @@ func TestTrueDoubleAnswerBesideASecondProber(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			nodes, from := cluster(t, vip)
 			announcer = nodes[0].MAC()
-			_, err := nodes[0].Run(arpchecktest.Speaker{VIP: vip, Quiet: true})
+			_, err := nodes[0].AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
 			require.NoError(t, err)
 			r = n.probeAmid(t, nodes, from)
 		})

@@ -29,7 +29,7 @@ func office() (*arpchecktest.Segment, *arpcheck.Prober) {
 	}
 	w1.SetLatency(0)
 	w2.SetLatency(0)
-	if _, err := w1.Run(arpchecktest.Speaker{VIP: netip.MustParseAddr("10.0.3.20"), Lag: -1}); err != nil {
+	if _, err := w1.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{netip.MustParseAddr("10.0.3.20")}, Delay: -1}); err != nil {
 		panic(err)
 	}
 	prober, err := segment.AddClient("client", netip.MustParsePrefix("10.0.3.50/24")).Open()

@@ -114,7 +114,7 @@ func (a *account) reply(kind arpcheck.PacketType, p arpwire.Packet) {
 	group := kind == arpcheck.ToBroadcast || kind == arpcheck.ToMulticast
 	named := p.TargetMAC == own || a.isTarget(p.Sender) && p.Target == client
 	switch {
-	case kind != arpcheck.ToHost && !(group && named):
+	case kind != arpcheck.ToHost && (!group || !named):
 		a.quality.OtherHosts++
 		a.claims[p.Sender]++
 	case !a.isTarget(p.Sender):

@@ -115,6 +115,7 @@ func TestFloodOfClaims(t *testing.T) {
 		})
 		r := probe(t, p)
 		assert.Len(t, r.Claims, 64)
+		assert.Equal(t, floodSize-64, r.Quality.ExcessClaims)
 		assert.Equal(t, arpcheck.None, r.Verdict)
 		assert.Less(t, heap.grew(), int64(1<<20), "bytes")
 	})

@@ -99,7 +99,7 @@ func TestLinkIsDownAtTheEnd(t *testing.T) {
 		host := &station{link: up(client)}
 		p := answering(time.Millisecond, node(1)).prober()
 		p.Host = host
-		time.AfterFunc(4*time.Second, func() { host.link.Up = false })
+		host.later(4*time.Second, arpcheck.LinkState{}, nil)
 		r := probe(t, p)
 		assert.Equal(t, arpcheck.Inconclusive, r.Verdict)
 		assert.Equal(t, reasons(arpcheck.LinkDown), r.Reasons)

@@ -5,10 +5,8 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,8 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/strictarp/strictarp/arpcheck"
-	"github.com/strictarp/strictarp/arpcheck/arpchecktest"
-	"github.com/strictarp/strictarp/arpcheck/netnstest"
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
@@ -191,98 +187,4 @@ func TestLinkIsGone(t *testing.T) {
 	}
 	_, err := p.Conn.Send([][]byte{arpwire.Request(p.MAC, client, vip).Append(nil, 0)})
 	require.ErrorIs(t, err, arpcheck.ErrLinkDown)
-}
-
-// The packet socket keeps the promises of Conn.
-func TestPacketConnKeepsConnsPromises(t *testing.T) {
-	t.Parallel()
-	for _, check := range arpchecktest.ConnChecks() {
-		t.Run(check.Name, func(t *testing.T) {
-			nodes, from := lab(t, 1)
-			far := openIn(t, nodes[0], "eth0")
-			check.Run(t, arpchecktest.Wire{
-				Conn: openIn(t, from, "eth0").Conn, Beside: openIn(t, from, "eth0").Conn, Far: far.Conn,
-				MAC: from.MAC(), FarMAC: nodes[0].MAC(), Patience: 50 * time.Millisecond,
-			})
-		})
-	}
-}
-
-// A socket that is not read drops what does not fit, counts it, and gives what
-// it holds although the deadline has passed.
-//
-// Not in parallel: the kernel's backlog of 1,000 frames is the machine's, and
-// other labs would lose theirs.
-func TestPacketConnDrops(t *testing.T) {
-	const sent = 20_000 // a buffer of 4 MiB holds 10,083
-	nodes, from := lab(t, 1)
-	p := openIn(t, from, "eth0")
-	frame := arpwire.Request(nodes[0].MAC(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"))
-	for range sent {
-		require.NoError(t, nodes[0].Inject(frame.Append(nil, 0)))
-	}
-	drops, err := p.Conn.Drops()
-	require.NoError(t, err)
-	assert.Positive(t, drops)
-	require.NoError(t, p.Conn.SetReadDeadline(time.Unix(1, 0)))
-	received, frames := 0, make([]arpcheck.Frame, 64)
-	for {
-		n, err := p.Conn.Receive(frames)
-		received += n
-		if err != nil {
-			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-			break
-		}
-		require.Positive(t, n)
-	}
-	assert.GreaterOrEqual(t, received, 250, "what a default buffer holds")
-	assert.LessOrEqual(t, received+int(drops), sent)
-	again, err := p.Conn.Drops()
-	require.NoError(t, err)
-	assert.Equal(t, drops, again, "the count goes on from what it was")
-
-	r := probe(t, p)
-	assert.Equal(t, arpcheck.Single, r.Verdict, "drops before the pass mean nothing: %v", r.Reasons)
-}
-
-// A Prober whose Conn waits is closed from elsewhere.
-func TestPacketConnCloseWhileProbing(t *testing.T) {
-	t.Parallel()
-	_, from := lab(t, 0)
-	p, err := from.OpenOn(netnstest.NIC)
-	require.NoError(t, err)
-	ended := make(chan error, 1)
-	p.Wait = time.Minute
-	go func() {
-		_, err := p.Probe(t.Context(), vip)
-		ended <- err
-	}()
-	time.Sleep(labWait) // a real socket has to wait in real time
-	begun := time.Now()
-	require.NoError(t, p.Close())
-	require.ErrorIs(t, <-ended, net.ErrClosed)
-	assert.Less(t, time.Since(begun), 10*time.Second)
-	require.NoError(t, p.Close())
-	_, err = p.Conn.Drops()
-	require.ErrorIs(t, err, net.ErrClosed)
-}
-
-// Nothing but ARP reaches the socket.
-func TestPacketConnFilter(t *testing.T) {
-	t.Parallel()
-	nodes, from := lab(t, 1)
-	p := openIn(t, from, "eth0")
-	arp := arpwire.Request(nodes[0].MAC(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")).Append(nil, 0)
-	for _, kind := range []uint16{0x0800, 0x86dd, 0x88cc, 0x0600} {
-		other := append([]byte(nil), arp...)
-		other[12], other[13] = byte(kind>>8), byte(kind)
-		require.NoError(t, nodes[0].Inject(other))
-	}
-	require.NoError(t, nodes[0].Inject(arp))
-	require.NoError(t, p.Conn.SetReadDeadline(time.Now().Add(10*time.Second)))
-	frames := make([]arpcheck.Frame, 8)
-	n, err := p.Conn.Receive(frames)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	assert.Equal(t, arp, frames[0].Data)
 }

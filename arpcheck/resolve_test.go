@@ -70,7 +70,7 @@ func checkVerdictError(t *testing.T, err, want error, who []arpcheck.MAC) {
 	}
 	assert.Equal(t, who, macs(verdict.Result))
 	for _, sentinel := range []error{arpcheck.ErrNoResponder, arpcheck.ErrMultipleResponders, arpcheck.ErrInconclusive} {
-		assert.Equal(t, sentinel == want, errors.Is(err, sentinel), "is it %v", sentinel)
+		assert.Equal(t, errors.Is(want, sentinel), errors.Is(err, sentinel), "is it %v", sentinel)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestHostErrors(t *testing.T) {
 			host := &station{link: up(client)}
 			p := newWire().prober()
 			p.Host = host
-			time.AfterFunc(time.Second, func() { host.err = broken })
+			host.later(time.Second, up(client), broken)
 			_, err := p.Probe(t.Context(), vip)
 			require.ErrorIs(t, err, broken)
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,16 +16,35 @@ import (
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
-// station is a Host with fixed answers.
+// station is a Host that says what it is told to.
 type station struct {
+	mu    sync.Mutex // guards what follows
 	link  arpcheck.LinkState
 	route arpcheck.Route
 	err   error // of Link
 	errOf error // of Route
 }
 
-func (s *station) Link() (arpcheck.LinkState, error)        { return s.link, s.err }
-func (s *station) Route(netip.Addr) (arpcheck.Route, error) { return s.route, s.errOf }
+func (s *station) Link() (arpcheck.LinkState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link, s.err
+}
+
+func (s *station) Route(netip.Addr) (arpcheck.Route, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.route, s.errOf
+}
+
+// later changes what Link says after a time.
+func (s *station) later(d time.Duration, link arpcheck.LinkState, err error) {
+	time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.link, s.err = link, err
+	})
+}
 
 func up(addrs ...netip.Addr) arpcheck.LinkState       { return arpcheck.LinkState{Up: true, Addrs: addrs} }
 func reasons(rs ...arpcheck.Reason) []arpcheck.Reason { return rs }

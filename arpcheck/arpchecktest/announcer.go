@@ -19,68 +19,75 @@ const (
 	gratuitousTime     = 5 * time.Second
 )
 
-// Speaker says how an Announcer behaves.
-type Speaker struct {
-	VIP netip.Addr
-	// Lag is how much later than the kernel of its host it answers; 0 means
-	// DefaultAnnouncerLag, less than 0 at the same time.
-	Lag time.Duration
-	// Quiet leaves out the gratuitous announcements.
+// Announcement says what an Announcer does.
+type Announcement struct {
+	VIPs []netip.Addr
+	// Quiet suppresses the gratuitous frames: requests are answered, nothing
+	// else is sent.
 	Quiet bool
+	// Delay is how much later than the kernel of its host it answers; 0 means
+	// DefaultAnnouncerDelay, less than 0 at the same time.
+	Delay time.Duration
 }
 
-// Announcer answers for a VIP from a raw socket on all interfaces that are on
+// Announcer answers for VIPs from a raw socket on all interfaces that are on
 // the segment, as MetalLB's speaker does in layer 2 mode: whatever the sysctls
 // are, any sender, 0.0.0.0 too, requests that are broadcast or sent to its own
 // MAC, with frames of 60 bytes.
 type Announcer struct {
-	Speaker
+	cfg     Announcement
 	host    *Host
 	stopped bool // the segment's mutex guards it
 }
 
 // Announce starts an Announcer for a VIP, which begins with gratuitous
 // announcements.
-func (h *Host) Announce(vip netip.Addr) (*Announcer, error) { return h.Run(Speaker{VIP: vip}) }
+func (h *Host) Announce(vip netip.Addr) (*Announcer, error) {
+	return h.AnnounceWith(Announcement{VIPs: []netip.Addr{vip}})
+}
 
-// Run starts an Announcer. The error matches fs.ErrInvalid if the VIP is not
-// IPv4 and net.ErrClosed if the segment is closed.
-func (h *Host) Run(s Speaker) (*Announcer, error) {
+// AnnounceWith is Announce with choices. The error matches fs.ErrInvalid if a
+// VIP is not IPv4 and net.ErrClosed if the segment is closed.
+func (h *Host) AnnounceWith(cfg Announcement) (*Announcer, error) {
 	defer h.seg.enter()()
 	var err error
-	switch {
-	case !s.VIP.Is4():
-		err = fmt.Errorf("it is not an IPv4 address: %w", os.ErrInvalid)
-	case h.closed:
+	for _, vip := range cfg.VIPs {
+		if !vip.Is4() {
+			err = fmt.Errorf("%s is not an IPv4 address: %w", vip, os.ErrInvalid)
+		}
+	}
+	if err == nil && h.closed {
 		err = net.ErrClosed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("arpchecktest: announce %s on %s: %w", s.VIP, h.name, err)
+		return nil, fmt.Errorf("arpchecktest: announce %v on %s: %w", cfg.VIPs, h.name, err)
 	}
-	a := &Announcer{Speaker: s, host: h}
-	if a.Lag == 0 {
-		a.Lag = DefaultAnnouncerLag
+	if cfg.Delay == 0 {
+		cfg.Delay = DefaultAnnouncerDelay
 	}
+	cfg.VIPs = slices.Clone(cfg.VIPs)
+	a := &Announcer{cfg: cfg, host: h}
 	h.announcers = append(h.announcers, a)
-	if !s.Quiet {
+	if !cfg.Quiet {
 		a.announce(0)
 	}
 	return a, nil
 }
 
 // Stop ends the Announcer; nothing is sent afterwards, not even what it owes.
-// Stopping again does nothing.
-func (a *Announcer) Stop() {
+// Stopping again does nothing. The error is always nil.
+func (a *Announcer) Stop() error {
 	defer a.host.seg.enter()()
 	a.stopped = true
 	a.host.announcers = slices.DeleteFunc(a.host.announcers, func(other *Announcer) bool { return other == a })
+	return nil
 }
 
 // hear answers a request.
 func (a *Announcer) hear(i *iface, p arpwire.Packet, kind arpcheck.PacketType) {
 	forUs := kind == arpcheck.ToBroadcast || kind == arpcheck.ToHost
-	if p.Op == arpwire.OpRequest && p.Target == a.VIP && forUs {
-		i.answer(p, arpwire.MinFrame, i.host.latency+max(a.Lag, 0), a)
+	if p.Op == arpwire.OpRequest && slices.Contains(a.cfg.VIPs, p.Target) && forUs {
+		i.answer(p, arpwire.MinFrame, i.host.latency+max(a.cfg.Delay, 0), a)
 	}
 }
 
@@ -95,8 +102,10 @@ func (a *Announcer) announce(elapsed time.Duration) {
 		if !i.joined || a.host.fault.Silent || s.fault.Silent {
 			continue
 		}
-		for _, op := range []uint16{arpwire.OpRequest, arpwire.OpReply} {
-			s.transmit(i, nil, gratuitous(i.mac, a.VIP, op).Append(nil, arpwire.MinFrame))
+		for _, vip := range a.cfg.VIPs {
+			for _, op := range []uint16{arpwire.OpRequest, arpwire.OpReply} {
+				s.transmit(i, nil, gratuitous(i.mac, vip, op).Append(nil, arpwire.MinFrame))
+			}
 		}
 	}
 	s.schedule.after(gratuitousInterval, func() { a.announce(elapsed + gratuitousInterval) })

@@ -60,7 +60,7 @@ func TestAnnouncerAnswers(t *testing.T) {
 					require.NoError(t, w.SetSysctl("all", "arp_ignore", 8))
 					require.NoError(t, w.SetSysctl("all", "rp_filter", 1))
 				}
-				_, err := c.w1.Run(arpchecktest.Speaker{VIP: vip, Quiet: true, Lag: time.Second})
+				_, err := c.w1.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true, Delay: time.Second})
 				require.NoError(t, err)
 				p := arpwire.Request(c.client.MAC(), row.sender, row.target)
 				if row.to != nil {
@@ -82,7 +82,7 @@ func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.setStrict(t)
-		a, err := c.w1.Run(arpchecktest.Speaker{VIP: vip, Lag: -1})
+		a, err := c.w1.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}, Delay: -1})
 		require.NoError(t, err)
 		require.Len(t, frames(t, c.conn, 0), 2)
 		require.Equal(t, []reply{{kernelTime, c.w1.MAC(), 60}}, func() []reply {
@@ -90,9 +90,29 @@ func TestStop(t *testing.T) {
 			return collect(t, c.conn, time.Second)
 		}())
 		ask(t, c.client, c.conn, vip)
-		a.Stop()
-		a.Stop()
+		require.NoError(t, a.Stop())
+		require.NoError(t, a.Stop())
 		assert.Empty(t, c.answers(t), "neither answers nor announcements")
+	})
+}
+
+func TestAnnouncerOfTwoVIPs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.setStrict(t)
+		vips := []netip.Addr{vip, vip.Next()}
+		_, err := c.w1.AnnounceWith(arpchecktest.Announcement{VIPs: vips})
+		require.NoError(t, err)
+		vips[0] = addr(99).Addr() // what was asked for counts
+		got := frames(t, c.conn, 0)
+		require.Len(t, got, 4)
+		for k, f := range got {
+			p, err := arpwire.Parse(f.Data)
+			require.NoError(t, err)
+			assert.Equal(t, []netip.Addr{vip, vip.Next()}[k/2], p.Target)
+		}
+		ask(t, c.client, c.conn, vip.Next())
+		assert.Equal(t, []reply{{speakerTime, c.w1.MAC(), 60}}, collect(t, c.conn, time.Second))
 	})
 }
 

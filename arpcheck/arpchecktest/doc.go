@@ -17,7 +17,12 @@
 //
 // Hosts also have a neighbour cache ([Host.Resolve], [Host.Neighbour],
 // [Host.Forget]) and as much of TCP as it takes to see that a wrong entry
-// breaks connections ([Host.Serve], [Host.Connect]).
+// breaks connections ([Host.Serve], [Host.Visit]).
+//
+// Package netnstest has the same hosts made of network namespaces, with methods of
+// the same names. What differs is [Host.Neighbour], which returns an entry and its
+// state there, [Host.AddRoute], which takes no [Route] there, and that more can
+// fail there, such as adding hosts.
 //
 // # Time
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
@@ -84,7 +83,7 @@ func ExampleFault() {
 }
 
 // A client that cached a wrong node is served again once it has forgotten it.
-func ExampleHost_Connect() {
+func ExampleHost_Visit() {
 	seg := arpchecktest.NewSegment()
 	defer seg.Close()
 	service := netip.MustParseAddrPort("10.0.3.20:80")
@@ -96,22 +95,22 @@ func ExampleHost_Connect() {
 		fmt.Println(err)
 	}
 
-	connect := func() {
+	visit := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		err := client.Connect(ctx, service)
+		name, err := client.Visit(ctx, service)
 		mac, _ := client.Neighbour(service.Addr())
-		fmt.Println(mac, "timed out:", errors.Is(err, context.DeadlineExceeded), "refused:", errors.Is(err, syscall.ECONNREFUSED))
+		fmt.Printf("%s served by %q, timed out: %t\n", mac, name, errors.Is(err, context.DeadlineExceeded))
 	}
-	connect() // the node that joined last answers first
+	visit() // the node that joined last answers first
 	_ = w2.SetStrictARP(true)
-	connect()
+	visit()
 	_ = client.Forget(service.Addr())
-	connect()
+	visit()
 	// Output:
-	// 02:00:00:00:00:02 timed out: true refused: false
-	// 02:00:00:00:00:02 timed out: true refused: false
-	// 02:00:00:00:00:01 timed out: false refused: false
+	// 02:00:00:00:00:02 served by "", timed out: true
+	// 02:00:00:00:00:02 served by "", timed out: true
+	// 02:00:00:00:00:01 served by "w1", timed out: false
 }
 
 // A Conn of one's own is held to the contract of arpcheck.Conn by the same

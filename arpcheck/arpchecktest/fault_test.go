@@ -1,6 +1,7 @@
 package arpchecktest_test
 
 import (
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,7 +123,7 @@ func TestFlapping(t *testing.T) {
 		c := newCluster(t)
 		c.setStrict(t)
 		for turn, w := range []*arpchecktest.Host{c.w1, c.w2} {
-			_, err := w.Run(arpchecktest.Speaker{VIP: vip, Quiet: true})
+			_, err := w.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
 			require.NoError(t, err)
 			w.SetFault(arpchecktest.Fault{Turns: 2, Turn: turn})
 		}

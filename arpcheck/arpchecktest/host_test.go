@@ -12,6 +12,7 @@ import (
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/arpchecktest"
 	"github.com/strictarp/strictarp/internal/arpwire"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // cluster is the usual segment: three nodes that hold the VIP, joined in the
@@ -54,14 +55,14 @@ func mac(last byte) arpcheck.MAC { return arpcheck.MAC{0x02, 5: last} }
 
 const (
 	kernelTime  = arpchecktest.DefaultLatency
-	speakerTime = arpchecktest.DefaultLatency + arpchecktest.DefaultAnnouncerLag
+	speakerTime = arpchecktest.DefaultLatency + arpchecktest.DefaultAnnouncerDelay
 )
 
 // The incident, as it was measured: w3, w2 and w1 and then w1's speaker.
 func TestLooseNodesAllAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
-		_, err := c.w1.Run(arpchecktest.Speaker{VIP: vip, Quiet: true})
+		_, err := c.w1.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
 		require.NoError(t, err)
 		assert.Equal(t, []reply{
 			{kernelTime, mac(3), 42}, {kernelTime, mac(2), 42}, {kernelTime, mac(1), 42}, {speakerTime, mac(1), 60},
@@ -72,8 +73,8 @@ func TestLooseNodesAllAnswer(t *testing.T) {
 }
 
 func TestAnswersByState(t *testing.T) {
-	set := func(link, param string, value int) func(*testing.T, cluster) {
-		return func(t *testing.T, c cluster) { require.NoError(t, c.w2.SetSysctl(link, param, value)) }
+	set := func(link string, p sysctl.Param, value int) func(*testing.T, cluster) {
+		return func(t *testing.T, c cluster) { require.NoError(t, c.w2.SetSysctl(link, p, value)) }
 	}
 	all := []arpcheck.MAC{mac(3), mac(2), mac(1)}
 	without2 := []arpcheck.MAC{mac(3), mac(1)}
@@ -195,9 +196,9 @@ func TestSysctls(t *testing.T) {
 	forwards, err = h.Sysctl("eth9", "forwarding")
 	require.NoError(t, err)
 	assert.Equal(t, 1, forwards, "later ones too")
-	for k, param := range []string{
-		"arp_ignore", "arp_announce", "arp_filter", "proxy_arp", "proxy_arp_pvlan",
-		"rp_filter", "forwarding", "route_localnet", "accept_local", "drop_gratuitous_arp",
+	for k, param := range []sysctl.Param{
+		sysctl.ARPIgnore, sysctl.ARPAnnounce, sysctl.ARPFilter, sysctl.ProxyARP, sysctl.ProxyARPPVLAN,
+		sysctl.RPFilter, sysctl.Forwarding, sysctl.RouteLocalnet, sysctl.AcceptLocal, sysctl.DropGratuitousARP,
 	} {
 		for j, link := range []string{"all", "default", "eth0", "lo"} {
 			require.NoError(t, h.SetSysctl(link, param, 10*k+j))

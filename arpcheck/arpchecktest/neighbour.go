@@ -149,12 +149,14 @@ func (h *Host) Resolve(ctx context.Context, addr netip.Addr) (arpcheck.MAC, erro
 }
 
 // SendFrom sends a packet from one of the host's addresses to another host and
-// does not wait. If the neighbour is not known, perhaps because Forget was
-// called, the kernel asks for it first; under which address depends on
-// arp_announce. So a VIP as source can get into the neighbour caches of others.
+// does not wait; the zero source stands for the one that the kernel chooses. If
+// the neighbour is not known, perhaps because Forget was called, the kernel asks
+// for it first; under which address depends on arp_announce. So a VIP as source
+// can get into the neighbour caches of others. The error matches fs.ErrInvalid if
+// the source is not the host's, and syscall.EHOSTUNREACH if there is no route.
 func (h *Host) SendFrom(source, to netip.Addr) error {
 	defer h.seg.enter()()
-	if !h.owns(source) {
+	if source.IsValid() && !h.owns(source) {
 		return fmt.Errorf("arpchecktest: send from %s on %s: it is not an address of the host: %w", source, h.name, os.ErrInvalid)
 	}
 	if _, err := h.begin(source, to); err != nil {

@@ -18,6 +18,20 @@ import (
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
+// server returns the name of the host that serves a client.
+func server(t *testing.T, client *arpchecktest.Host, to netip.AddrPort) string {
+	t.Helper()
+	name, err := client.Visit(t.Context(), to)
+	require.NoError(t, err)
+	return name
+}
+
+// visit returns why a client is not served.
+func visit(ctx context.Context, client *arpchecktest.Host, to netip.AddrPort) error {
+	_, err := client.Visit(ctx, to)
+	return err
+}
+
 // The main job in small: a client works because of the gratuitous frames, loses
 // its entry, takes the first answer, and works again after cure and flush.
 func TestTheIncident(t *testing.T) {
@@ -32,59 +46,59 @@ func TestTheIncident(t *testing.T) {
 		cached, ok := c.client.Neighbour(vip)
 		require.True(t, ok)
 		require.Equal(t, c.w1.MAC(), cached, "the gratuitous request set it right")
-		require.NoError(t, c.client.Connect(t.Context(), at))
+		require.Equal(t, "w1", server(t, c.client, at))
 
 		require.NoError(t, c.client.Forget(vip))
 		short, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		require.ErrorIs(t, c.client.Connect(short, at), context.DeadlineExceeded)
+		require.ErrorIs(t, visit(short, c.client, at), context.DeadlineExceeded)
 		cached, _ = c.client.Neighbour(vip)
 		require.Equal(t, c.w3.MAC(), cached, "the first answer counts")
 
 		c.setStrict(t)
 		start := time.Now()
-		require.ErrorIs(t, c.client.Connect(t.Context(), at), syscall.ETIMEDOUT, "still the wrong entry")
+		require.ErrorIs(t, visit(t.Context(), c.client, at), syscall.ETIMEDOUT, "still the wrong entry")
 		assert.Equal(t, 127*time.Second, time.Since(start))
 		require.NoError(t, c.client.Forget(vip))
-		require.NoError(t, c.client.Connect(t.Context(), at))
+		require.Equal(t, "w1", server(t, c.client, at))
 		cached, _ = c.client.Neighbour(vip)
 		assert.Equal(t, c.w1.MAC(), cached)
 	})
 }
 
-func TestConnect(t *testing.T) {
+func TestVisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.setStrict(t)
-		require.ErrorIs(t, c.client.Connect(t.Context(), at), syscall.EHOSTUNREACH, "nobody answers")
+		require.ErrorIs(t, visit(t.Context(), c.client, at), syscall.EHOSTUNREACH, "nobody answers")
 		own := netip.AddrPortFrom(c.w1.Addr(), 22)
-		require.ErrorIs(t, c.client.Connect(t.Context(), own), syscall.ECONNREFUSED)
+		require.ErrorIs(t, visit(t.Context(), c.client, own), syscall.ECONNREFUSED)
 		require.NoError(t, c.w1.Serve(own))
-		require.NoError(t, c.client.Connect(t.Context(), own))
-		require.NoError(t, c.w1.Connect(t.Context(), own), "from itself, too")
+		require.Equal(t, "w1", server(t, c.client, own))
+		require.Equal(t, "w1", server(t, c.w1, own), "from itself, too")
 		far := netip.MustParseAddrPort("8.8.8.8:53")
-		require.ErrorIs(t, c.client.Connect(t.Context(), far), syscall.EHOSTUNREACH, "no route")
+		require.ErrorIs(t, visit(t.Context(), c.client, far), syscall.EHOSTUNREACH, "no route")
 		require.ErrorIs(t, c.client.SendFrom(c.client.Addr(), far.Addr()), syscall.EHOSTUNREACH)
 		require.NoError(t, c.client.AddLink("eth1", netip.MustParsePrefix("8.8.8.1/24")))
-		require.ErrorIs(t, c.client.Connect(t.Context(), far), syscall.EHOSTUNREACH, "not on the segment")
+		require.ErrorIs(t, visit(t.Context(), c.client, far), syscall.EHOSTUNREACH, "not on the segment")
 		require.NoError(t, c.client.AddRoute(arpchecktest.Route{To: netip.MustParsePrefix("8.8.8.8/32"), Via: c.w1.Addr(), Link: "eth0"}))
-		require.ErrorIs(t, c.client.Connect(t.Context(), far), syscall.ETIMEDOUT, "gateways forward nothing")
+		require.ErrorIs(t, visit(t.Context(), c.client, far), syscall.ETIMEDOUT, "gateways forward nothing")
 
 		require.NoError(t, c.w1.SetLink("eth0", false))
-		require.ErrorIs(t, c.client.Connect(t.Context(), own), syscall.ETIMEDOUT, "cached, but down")
+		require.ErrorIs(t, visit(t.Context(), c.client, own), syscall.ETIMEDOUT, "cached, but down")
 		require.NoError(t, c.w1.SetLink("eth0", true))
 
 		// A SYN that is repeated after the cure arrives.
 		require.NoError(t, c.w1.Serve(at))
-		wrong, err := c.w2.Run(arpchecktest.Speaker{VIP: vip})
+		wrong, err := c.w2.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}})
 		require.NoError(t, err)
 		time.AfterFunc(2*time.Second, func() {
-			wrong.Stop()
+			assert.NoError(t, wrong.Stop())
 			_, err := c.w1.Announce(vip)
 			assert.NoError(t, err)
 		})
 		start := time.Now()
-		require.NoError(t, c.client.Connect(t.Context(), at))
+		require.Equal(t, "w1", server(t, c.client, at))
 		assert.Equal(t, 3*time.Second, time.Since(start).Truncate(time.Second))
 	})
 }
@@ -98,7 +112,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 			_, err := c.client.Resolve(t.Context(), addr(99).Addr())
 			ended <- err
 		}()
-		go func() { ended <- c.client.Connect(t.Context(), at) }()
+		go func() { ended <- visit(t.Context(), c.client, at) }()
 		for range 2 {
 			require.ErrorIs(t, <-ended, net.ErrClosed)
 		}
@@ -176,6 +190,17 @@ func TestWhatIsNotLearned(t *testing.T) {
 		require.NoError(t, c.w2.SetLink("eth0", false))
 		_, known = c.w2.Neighbour(c.client.Addr())
 		assert.False(t, known)
+	})
+}
+
+// The zero source is the route's, as a kernel chooses it.
+func TestSendFromNoSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		require.NoError(t, c.w2.SendFrom(netip.Addr{}, c.client.Addr()))
+		learned, ok := c.client.Neighbour(c.w2.Addr())
+		require.True(t, ok)
+		assert.Equal(t, c.w2.MAC(), learned)
 	})
 }
 

@@ -12,15 +12,16 @@ import (
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/internal/arpwire"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // Latencies, as measured between virtual machines on one bridge.
 const (
 	// DefaultLatency is the time from a request to a kernel's answer.
 	DefaultLatency = 300 * time.Microsecond
-	// DefaultAnnouncerLag is how much later than its own kernel an announcer
+	// DefaultAnnouncerDelay is how much later than its own kernel an announcer
 	// answers: MetalLB's speaker is a program that has to be woken.
-	DefaultAnnouncerLag = 2 * time.Millisecond
+	DefaultAnnouncerDelay = 2 * time.Millisecond
 )
 
 // Segment is an Ethernet segment: a switch and the hosts on it. The zero Segment
@@ -77,7 +78,7 @@ func (s *Segment) Close() error {
 // IPv4, or the segment is closed: there is no sensible test after that.
 func (s *Segment) AddNode(name string, prefixes ...netip.Prefix) *Host {
 	h := s.AddClient(name, prefixes...)
-	if err := h.SetSysctl("all", "forwarding", 1); err != nil {
+	if err := h.SetSysctl("all", sysctl.Forwarding, 1); err != nil {
 		panic(fmt.Sprintf("arpchecktest: add node %s: %v", name, err))
 	}
 	return h

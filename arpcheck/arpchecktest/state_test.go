@@ -94,6 +94,8 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, err, arpcheck.ErrNotEthernet)
 	_, err = h.Announce(v6)
 	require.ErrorIs(t, err, os.ErrInvalid)
+	_, err = h.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip, v6}})
+	require.ErrorIs(t, err, os.ErrInvalid)
 	_, err = h.AddNIC("eth0")
 	require.ErrorIs(t, err, fs.ErrExist)
 	_, err = h.Sysctl("eth9", "arp_ignore")

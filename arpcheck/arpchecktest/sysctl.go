@@ -5,32 +5,34 @@ import (
 	"os"
 
 	"github.com/strictarp/strictarp/internal/arprule"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // Sysctl returns net.ipv4.conf.LINK.PARAM, where link is an interface, "all" or
-// "default" and param one that takes part in ARP: arp_ignore, arp_announce,
+// "default" and the parameter one that takes part in ARP: arp_ignore, arp_announce,
 // arp_filter, proxy_arp, proxy_arp_pvlan, rp_filter, forwarding,
 // route_localnet, accept_local, drop_gratuitous_arp. The error matches
 // fs.ErrNotExist for others.
-func (h *Host) Sysctl(link, param string) (int, error) {
+func (h *Host) Sysctl(link string, p sysctl.Param) (int, error) {
 	defer h.seg.enter()()
-	value, err := h.sysctl(link, param)
+	value, err := h.sysctl(link, p)
 	if err != nil {
 		return 0, fmt.Errorf("arpchecktest: read sysctl: %w", err)
 	}
 	return *value, nil
 }
 
-// SetSysctl sets what Sysctl returns. As in the kernel, all/forwarding sets it
-// on every interface, and default counts for interfaces made later.
-func (h *Host) SetSysctl(link, param string, value int) error {
+// SetSysctl sets what Sysctl returns, with its errors. As in the kernel,
+// all/forwarding sets it on every interface, and default counts for interfaces
+// made later.
+func (h *Host) SetSysctl(link string, p sysctl.Param, value int) error {
 	defer h.seg.enter()()
-	at, err := h.sysctl(link, param)
+	at, err := h.sysctl(link, p)
 	if err != nil {
 		return fmt.Errorf("arpchecktest: set sysctl to %d: %w", value, err)
 	}
 	*at = value
-	if link == "all" && param == "forwarding" { // inet_forward_change
+	if link == "all" && p == sysctl.Forwarding { // inet_forward_change
 		h.defaults.Forwarding = value
 		for i := range h.kernel.Interfaces {
 			h.kernel.Interfaces[i].Conf.Forwarding = value
@@ -39,7 +41,7 @@ func (h *Host) SetSysctl(link, param string, value int) error {
 	return nil
 }
 
-func (h *Host) sysctl(link, param string) (*int, error) {
+func (h *Host) sysctl(link string, p sysctl.Param) (*int, error) {
 	var conf *arprule.Conf
 	switch link {
 	case "all":
@@ -53,34 +55,34 @@ func (h *Host) sysctl(link, param string) (*int, error) {
 		}
 		conf = &h.kernel.Interfaces[i.index].Conf
 	}
-	if value := parameter(conf, param); value != nil {
+	if value := parameter(conf, p); value != nil {
 		return value, nil
 	}
 	return nil, fmt.Errorf("net.ipv4.conf.%s.%s of %s takes no part in ARP and is not simulated: %w",
-		link, param, h.name, os.ErrNotExist)
+		link, p, h.name, os.ErrNotExist)
 }
 
-func parameter(c *arprule.Conf, name string) *int {
-	switch name {
-	case "arp_ignore":
+func parameter(c *arprule.Conf, p sysctl.Param) *int {
+	switch p {
+	case sysctl.ARPIgnore:
 		return &c.ArpIgnore
-	case "arp_announce":
+	case sysctl.ARPAnnounce:
 		return &c.ArpAnnounce
-	case "arp_filter":
+	case sysctl.ARPFilter:
 		return &c.ArpFilter
-	case "proxy_arp":
+	case sysctl.ProxyARP:
 		return &c.ProxyArp
-	case "proxy_arp_pvlan":
+	case sysctl.ProxyARPPVLAN:
 		return &c.ProxyArpPvlan
-	case "rp_filter":
+	case sysctl.RPFilter:
 		return &c.RpFilter
-	case "forwarding":
+	case sysctl.Forwarding:
 		return &c.Forwarding
-	case "route_localnet":
+	case sysctl.RouteLocalnet:
 		return &c.RouteLocalnet
-	case "accept_local":
+	case sysctl.AcceptLocal:
 		return &c.AcceptLocal
-	case "drop_gratuitous_arp":
+	case sysctl.DropGratuitousARP:
 		return &c.DropGratuitousArp
 	}
 	return nil
@@ -93,10 +95,10 @@ func (h *Host) SetStrictARP(strict bool) error {
 	if strict {
 		ignore, announce = 1, 2
 	}
-	if err := h.SetSysctl("all", "arp_ignore", ignore); err != nil {
+	if err := h.SetSysctl("all", sysctl.ARPIgnore, ignore); err != nil {
 		return err
 	}
-	return h.SetSysctl("all", "arp_announce", announce)
+	return h.SetSysctl("all", sysctl.ARPAnnounce, announce)
 }
 
 // SetProxyARP sets proxy_arp on eth0, and with it forwarding, without which
@@ -104,10 +106,10 @@ func (h *Host) SetStrictARP(strict bool) error {
 // out of another interface, after a random time of up to 0.8 s.
 func (h *Host) SetProxyARP(on bool) error {
 	if !on {
-		return h.SetSysctl("eth0", "proxy_arp", 0)
+		return h.SetSysctl("eth0", sysctl.ProxyARP, 0)
 	}
-	if err := h.SetSysctl("eth0", "forwarding", 1); err != nil {
+	if err := h.SetSysctl("eth0", sysctl.Forwarding, 1); err != nil {
 		return err
 	}
-	return h.SetSysctl("eth0", "proxy_arp", 1)
+	return h.SetSysctl("eth0", sysctl.ProxyARP, 1)
 }

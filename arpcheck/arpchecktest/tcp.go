@@ -35,46 +35,46 @@ func (h *Host) Serve(at netip.AddrPort) error {
 	return nil
 }
 
-// Connect opens a TCP connection and closes it again. It succeeds when the
-// neighbour that the host's cache holds for the address is a host that serves
-// it. Any other drops it or, as a node does with a VIP whose endpoint is
+// Visit opens a TCP connection, closes it again and returns the name of the host
+// that serves: which host does a client reach? It succeeds when the neighbour
+// that the host's cache holds for the address is a host that serves it. Any other drops it or, as a node does with a VIP whose endpoint is
 // elsewhere, forwards it in vain: SYNs are repeated after 1, 3, 7, ... 63 s, to
 // whatever the cache holds by then, and given up after 127 s.
 //
 // The error matches, as a real one does, syscall.ETIMEDOUT if it was given up,
 // syscall.ECONNREFUSED if the host there holds the address but serves nothing,
 // syscall.EHOSTUNREACH, ctx's error, and net.ErrClosed.
-func (h *Host) Connect(ctx context.Context, to netip.AddrPort) error {
-	err := h.syn(ctx, to)
+func (h *Host) Visit(ctx context.Context, to netip.AddrPort) (string, error) {
+	name, err := h.syn(ctx, to)
 	for n := 0; errors.Is(err, errRetry); n++ {
 		if why := h.sleep(ctx, synTimeout<<n); why != nil {
 			err = fmt.Errorf("%d SYN not answered: %w", n+1, why)
 		} else if n == synRetries {
 			err = fmt.Errorf("%d SYN not answered: %w", n+1, syscall.ETIMEDOUT)
 		} else {
-			err = h.syn(ctx, to)
+			name, err = h.syn(ctx, to)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("arpchecktest: connect to %s from %s: %w", to, h.name, err)
+		return "", fmt.Errorf("arpchecktest: connect to %s from %s: %w", to, h.name, err)
 	}
-	return nil
+	return name, nil
 }
 
-// syn sends one SYN.
-func (h *Host) syn(ctx context.Context, to netip.AddrPort) error {
+// syn sends one SYN and returns the name of the host that takes it.
+func (h *Host) syn(ctx context.Context, to netip.AddrPort) (string, error) {
 	if own, err := h.acceptOwn(to); own {
-		return err
+		return h.name, err
 	}
 	mac, err := h.neighbourFor(ctx, netip.Addr{}, to.Addr())
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer h.seg.enter()()
 	if port := h.seg.port(mac); port != nil && port.up() {
-		return port.host.accept(to)
+		return port.host.name, port.host.accept(to)
 	}
-	return errRetry
+	return "", errRetry
 }
 
 // acceptOwn is what becomes of a SYN to an address of the host itself; false

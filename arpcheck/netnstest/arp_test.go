@@ -3,6 +3,7 @@ package netnstest_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,7 +25,13 @@ func TestLooseNodesAllAnswerLastJoinedFirst(t *testing.T) {
 	assert.Equal(t, loose, ask(t, l.client, l.client.Addr(), vip, 3))
 	_, err := l.nodes[0].Announce(vip)
 	require.NoError(t, err)
-	assert.Equal(t, append(loose, answer{w1, 60}), ask(t, l.client, l.client.Addr(), vip, 4))
+	got := ask(t, l.client, l.client.Addr(), vip, 4)
+	announcer := func(a answer) bool { return a.Length == 60 }
+	at := slices.IndexFunc(got, announcer)
+	require.GreaterOrEqual(t, at, 0, "%v", got)
+	assert.Equal(t, w1, got[at].MAC)
+	// It is usually last, but a processor that is idle may let it overtake.
+	assert.Equal(t, loose, slices.DeleteFunc(got, announcer))
 }
 
 func TestStrictNodesAreSilentAndTheAnnouncerIsNot(t *testing.T) {
@@ -54,6 +61,9 @@ func TestARPIgnore(t *testing.T) {
 		t.Run(fmt.Sprintf("all=%d own=%d", tt.all, tt.own), func(t *testing.T) {
 			require.NoError(t, w1.SetSysctl("all", sysctl.ARPIgnore, tt.all))
 			require.NoError(t, w1.SetSysctl(netnstest.NIC, sysctl.ARPIgnore, tt.own))
+			got, err := w1.Sysctl("all", sysctl.ARPIgnore)
+			require.NoError(t, err)
+			assert.Equal(t, tt.all, got)
 			assert.Len(t, ask(t, l.client, l.client.Addr(), vip, tt.want), tt.want)
 		})
 	}

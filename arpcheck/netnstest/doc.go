@@ -10,6 +10,11 @@
 // nodes answer ARP for one LoadBalancer IP, without a cluster and, where user
 // namespaces are allowed, without root.
 //
+// Package arpchecktest has the same hosts in memory, on any system, with methods
+// of the same names. What differs is [Host.Neighbour], which returns a MAC and
+// whether there is one there, [Host.AddRoute], which takes a struct there, and
+// that less can fail there.
+//
 // It is for tests and for programs. Tests call [Main] in TestMain and [New];
 // programs call [Enter] first thing in main, and [NewSegment]. No program is
 // run but the same one once more, nothing outside of the namespaces is changed,
@@ -23,9 +28,11 @@
 // There is no IPVS: the right node serves the VIP itself, and the other ones
 // forward by a stateless rewriting of addresses that looks the same on the wire;
 // see [Forwarding]. There is no jitter: on a Linux bridge the port that joined
-// last gets a broadcast first, so who answers first is settled by the order in
-// which hosts are added, except that an announcer comes after its own kernel.
-// There is one segment, IPv4 only.
+// last gets a broadcast first, so which kernel answers first is settled by the
+// order in which hosts are added. An announcer nearly always comes after all
+// kernels; on a busy machine it overtakes them now and then, so a test that needs
+// a wrong answer to be first asks again where it is not. There is one segment,
+// IPv4 only.
 //
 // On systems other than Linux everything compiles, and fails with an error that
 // matches errors.ErrUnsupported.

@@ -2,6 +2,7 @@ package netnstest_test
 
 import (
 	"errors"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -58,10 +59,15 @@ func TestHostErrors(t *testing.T) {
 		assert.ErrorContains(t, err, tt.want)
 	}
 	_, err := l.nodes[0].AddNIC(netnstest.NIC)
-	assert.ErrorContains(t, err, "file exists")
+	assert.ErrorIs(t, err, fs.ErrExist)
 	assert.Error(t, l.nodes[0].SetLink("eth7", true))
 	assert.Error(t, l.nodes[0].Inject([]byte{1, 2, 3}))
-	assert.Error(t, l.nodes[0].SetSysctl("eth7", sysctl.ARPIgnore, 1))
+	assert.ErrorIs(t, l.nodes[0].SetSysctl("eth7", sysctl.ARPIgnore, 1), fs.ErrNotExist)
+	_, err = l.nodes[0].Sysctl("eth7", sysctl.ARPIgnore)
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	assert.ErrorContains(t, err, `host "w1": read sysctl`)
+	_, err = l.nodes[0].Sysctl("all", "no/param")
+	assert.ErrorContains(t, err, "no/param")
 	_, err = l.AddClient("after", prefix("10.0.3.61"))
 	assert.NoError(t, err, "a failure leaves the segment usable")
 }

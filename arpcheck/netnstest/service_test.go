@@ -22,13 +22,44 @@ var web = netip.AddrPortFrom(vip, 80)
 const etherTypeIPv4 = 0x0800
 
 // visitWithin is long enough for a connection that works and for one
-// retransmission, which Linux does after 1 s.
-const visitWithin = 1500 * time.Millisecond
+// retransmission, which Linux does after 1 s, on a busy machine too.
+const visitWithin = 2500 * time.Millisecond
+
+// wrongVisits is how often a client may ask until a wrong node is the first to
+// answer; an announcer wins less than one race in 100.
+const wrongVisits = 10
 
 func visit(t testing.TB, client *netnstest.Host) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), visitWithin)
 	defer cancel()
 	return client.Visit(ctx, web)
+}
+
+// visitInVain has the client ask until a wrong node's answer is first, and returns
+// the node through which its connection timed out. Which answer is first is not
+// quite settled: an announcer runs on another processor than the kernels' answers
+// are passed on by, and overtakes them when that one is busy.
+func (l *lab) visitInVain(t testing.TB, right *netnstest.Host) *netnstest.Host {
+	t.Helper()
+	for range wrongVisits {
+		require.NoError(t, l.client.Forget(vip))
+		name, err := visit(t, l.client)
+		n, lookUp := l.client.Neighbour(vip)
+		require.NoError(t, lookUp)
+		if n.MAC == right.MAC() {
+			require.NoError(t, err, "through the right node")
+			continue
+		}
+		require.ErrorIs(t, err, context.DeadlineExceeded, "not refused, and not served by %q; the neighbour is %+v", name, n)
+		for _, wrong := range l.nodes {
+			if wrong.MAC() == n.MAC {
+				return wrong
+			}
+		}
+		require.Fail(t, "a stranger answered", "%+v", n)
+	}
+	require.Fail(t, "no wrong node was ever first", "%d times", wrongVisits)
+	return nil
 }
 
 // segments returns a filter for TCP segments with the given flags.
@@ -49,7 +80,7 @@ const (
 func TestServiceThroughRightAndWrongNode(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	w1, w3 := l.nodes[0], l.nodes[2]
+	w1 := l.nodes[0]
 	pod := netip.MustParseAddr("10.244.1.2")
 	require.NoError(t, l.Expose(netnstest.Service{VIP: web, Node: w1}))
 	l.each(t, func(n *netnstest.Host) error { return n.SetStrictARP(true) })
@@ -63,20 +94,16 @@ func TestServiceThroughRightAndWrongNode(t *testing.T) {
 	name, err = visit(t, l.client)
 	require.NoError(t, err, "the entry is still right")
 	assert.Equal(t, "w1", name)
-	require.NoError(t, l.client.Forget(vip))
 
 	atNode := listen(t, w1, netnstest.NIC, etherTypeIPv4)
 	atClient := listen(t, l.client, netnstest.NIC, etherTypeIPv4)
-	_, err = visit(t, l.client)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "not refused")
-	n, err := l.client.Neighbour(vip)
-	require.NoError(t, err)
-	assert.Equal(t, w3.MAC(), n.MAC, "w3 joined last and answers first")
-
-	require.Equal(t, netnstest.Forward, w3.Forwarding())
+	wrong := l.visitInVain(t, w1)
+	require.Equal(t, netnstest.Forward, wrong.Forwarding())
 	syns := atNode.frames(2, segments(l.client.Addr(), pod, syn))
-	require.Len(t, syns, 2, "the first and its retransmission reach the endpoint")
-	assert.Equal(t, w3.MAC(), arpcheck.MAC(syns[0][6:12]), "through w3")
+	require.GreaterOrEqual(t, len(syns), 2, "the first and its retransmission reach the endpoint")
+	for _, s := range syns {
+		assert.Equal(t, wrong.MAC(), arpcheck.MAC(s[6:12]), "through %s", wrong.Name())
+	}
 	assert.NotEmpty(t, atClient.frames(1, segments(pod, l.client.Addr(), syn|ack)), "the pod answers under its own address")
 	assert.Len(t, ask(t, l.client, l.client.Addr(), vip, 4), 4, "ARP is not affected")
 }
@@ -87,8 +114,7 @@ func TestClientResetsWhatThePodAnswers(t *testing.T) {
 	w1 := l.nodes[0]
 	require.NoError(t, l.Expose(netnstest.Service{VIP: web, Node: w1, Endpoint: netip.MustParseAddrPort("10.9.9.9:1234")}))
 	atNode := listen(t, w1, netnstest.NIC, etherTypeIPv4)
-	_, err := visit(t, l.client)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	l.visitInVain(t, w1)
 	assert.NotEmpty(t, atNode.frames(1, segments(l.client.Addr(), netip.MustParseAddr("10.9.9.9"), rst)))
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
@@ -65,23 +64,17 @@ func (s *stage) describe(wrong *netnstest.Host) error {
 type labNode struct{ *netnstest.Host }
 
 func (n labNode) Sysctl(link, param string) (int, error) {
-	key, err := sysctl.ConfKey(link, sysctl.Param(param))
-	if err != nil {
-		return 0, err
-	}
-	text, err := n.Host.Sysctl().Get(key)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(text)
+	return n.Host.Sysctl(link, sysctl.Param(param))
 }
 
 func (n labNode) SetSysctl(link, param string, value int) error {
-	return n.SetConf(link, sysctl.Param(param), value)
+	return n.Host.SetSysctl(link, sysctl.Param(param), value)
 }
 
-func (n labNode) announce() (func(), error) {
-	a, err := n.Announce(vip)
+func (n labNode) announce() (func(), error) { return stopper(n.Announce(vip)) }
+
+// stopper returns what stops an announcer of either stage.
+func stopper[A interface{ Stop() error }](a A, err error) (func(), error) {
 	if err != nil {
 		return nil, err
 	}

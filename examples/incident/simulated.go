@@ -5,6 +5,7 @@ import (
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/arpchecktest"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // newSimulation builds the stage in memory.
@@ -35,13 +36,15 @@ func newSimulation() (*stage, error) {
 
 type simulatedNode struct{ *arpchecktest.Host }
 
-func (n simulatedNode) announce() (func(), error) {
-	a, err := n.Announce(vip)
-	if err != nil {
-		return nil, err
-	}
-	return a.Stop, nil
+func (n simulatedNode) Sysctl(link, param string) (int, error) {
+	return n.Host.Sysctl(link, sysctl.Param(param))
 }
+
+func (n simulatedNode) SetSysctl(link, param string, value int) error {
+	return n.Host.SetSysctl(link, sysctl.Param(param), value)
+}
+
+func (n simulatedNode) announce() (func(), error) { return stopper(n.Announce(vip)) }
 
 type simulatedClient struct{ *arpchecktest.Host }
 
@@ -52,4 +55,7 @@ func (c simulatedClient) neighbour() (arpcheck.MAC, bool, error) {
 
 func (c simulatedClient) forget() error { return c.Forget(vip) }
 
-func (c simulatedClient) connect(ctx context.Context) error { return c.Connect(ctx, service) }
+func (c simulatedClient) connect(ctx context.Context) error {
+	_, err := c.Visit(ctx, service)
+	return err
+}

@@ -75,6 +75,7 @@ type Address struct {
 // include/uapi/linux/rtnetlink.h: a higher number reaches less far.
 type Scope uint8
 
+// Scopes.
 const (
 	ScopeUniverse Scope = 0 // global
 	ScopeSite     Scope = 200
@@ -87,6 +88,7 @@ const (
 // include/uapi/linux/rtnetlink.h. Zero means unicast.
 type RouteType uint8
 
+// Types of routes.
 const (
 	RouteUnicast     RouteType = 1
 	RouteLocal       RouteType = 2

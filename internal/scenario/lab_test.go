@@ -6,10 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
 	"github.com/strictarp/strictarp/internal/scenario"
-	"github.com/strictarp/strictarp/sysctl"
 )
 
 func TestMain(m *testing.M) { netnstest.Main(m) }
@@ -36,11 +34,6 @@ type labHost struct{ *netnstest.Host }
 
 var toVIP = netip.PrefixFrom(scenario.VIP, 32)
 
-func (h labHost) addNIC(name string) (arpcheck.MAC, error) {
-	link, err := h.AddLink(name)
-	return link.MAC, err
-}
-
 func (h labHost) addRoute(to netip.Prefix) error {
 	return h.AddRoute(to, netip.Addr{}, netnstest.NIC)
 }
@@ -54,16 +47,6 @@ func (h labHost) addRouteElsewhere(_ string, to netip.Prefix) error {
 
 func (h labHost) SetProxyARP(on bool) error { return h.Host.SetProxyARP(on, toVIP) }
 
-func (h labHost) SetSysctl(link, param string, value int) error {
-	return h.SetConf(link, sysctl.Param(param), value)
-}
-
-func (h labHost) SendFrom(source, to netip.Addr) error { return h.Kick(source, to) }
-
-func (h labHost) announce(vip netip.Addr) (func(), error) {
-	a, err := h.AnnounceWith(netnstest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = a.Stop() }, nil
+func (h labHost) announce(vip netip.Addr) (announcer, error) {
+	return h.AnnounceWith(netnstest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/arpchecktest"
 	"github.com/strictarp/strictarp/internal/scenario"
 )
@@ -27,8 +26,6 @@ func (m memory) addHost(_ *testing.T, name string, addr netip.Prefix) host {
 
 type memoryHost struct{ *arpchecktest.Host }
 
-func (h memoryHost) addNIC(name string) (arpcheck.MAC, error) { return h.AddNIC(name) }
-
 func (h memoryHost) addRouteElsewhere(link string, to netip.Prefix) error {
 	if err := h.AddLink(link); err != nil {
 		return err
@@ -40,10 +37,6 @@ func (h memoryHost) addRoute(to netip.Prefix) error {
 	return h.AddRoute(arpchecktest.Route{To: to, Link: "eth0"})
 }
 
-func (h memoryHost) announce(vip netip.Addr) (func(), error) {
-	a, err := h.Run(arpchecktest.Speaker{VIP: vip, Quiet: true})
-	if err != nil {
-		return nil, err
-	}
-	return a.Stop, nil
+func (h memoryHost) announce(vip netip.Addr) (announcer, error) {
+	return h.AnnounceWith(arpchecktest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // The addresses that the table speaks of.
@@ -42,8 +43,9 @@ type Host struct {
 
 // Sysctl is a setting of net/ipv4/conf.
 type Sysctl struct {
-	Link, Param string
-	Value       int
+	Link  string
+	Param sysctl.Param
+	Value int
 }
 
 // Pass is one probe.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/internal/scenario"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 const (
@@ -29,20 +30,22 @@ type host interface {
 	MAC() arpcheck.MAC
 	HoldVIP(vip netip.Addr) error
 	BindOnNIC(vip netip.Addr) error
+	AddNIC(name string, prefixes ...netip.Prefix) (arpcheck.MAC, error)
 	SetProxyARP(on bool) error
-	SetSysctl(link, param string, value int) error
+	SetSysctl(link string, p sysctl.Param, value int) error
 	SendFrom(source, to netip.Addr) error
 
-	addNIC(name string) (arpcheck.MAC, error)
 	addRouteElsewhere(link string, to netip.Prefix) error
 	addRoute(to netip.Prefix) error
-	announce(vip netip.Addr) (stop func(), err error)
+	announce(vip netip.Addr) (announcer, error)
 }
+
+type announcer interface{ Stop() error }
 
 // run plays a scenario on a segment.
 func run(t *testing.T, on segment, s scenario.Scenario) {
 	client := on.addHost(t, "client", scenario.Client)
-	r := &stage{hosts: map[string]host{}, names: map[arpcheck.MAC]string{}, stops: map[string]func(){}}
+	r := &stage{hosts: map[string]host{}, names: map[arpcheck.MAC]string{}, announcers: map[string]announcer{}}
 	for _, h := range s.Hosts {
 		r.add(t, on, h)
 	}
@@ -52,15 +55,15 @@ func run(t *testing.T, on segment, s scenario.Scenario) {
 	for i, pass := range s.Passes {
 		r.check(t, i, pass, r.probe(t, prober, pass))
 	}
-	for _, stop := range r.stops {
-		stop()
+	for _, a := range r.announcers {
+		assert.NoError(t, a.Stop())
 	}
 }
 
 type stage struct {
-	hosts map[string]host
-	names map[arpcheck.MAC]string
-	stops map[string]func()
+	hosts      map[string]host
+	names      map[arpcheck.MAC]string
+	announcers map[string]announcer
 }
 
 func (r *stage) add(t *testing.T, on segment, spec scenario.Host) {
@@ -75,7 +78,7 @@ func (r *stage) add(t *testing.T, on segment, spec scenario.Host) {
 		require.NoError(t, h.BindOnNIC(scenario.VIP))
 	}
 	if spec.SecondNIC {
-		mac, err := h.addNIC("eth1")
+		mac, err := h.AddNIC("eth1")
 		require.NoError(t, err)
 		r.names[mac] = spec.Name + "/eth1"
 	}
@@ -97,13 +100,13 @@ func (r *stage) add(t *testing.T, on segment, spec scenario.Host) {
 func (r *stage) do(t *testing.T, a scenario.Action) {
 	switch a.Do {
 	case scenario.Announce:
-		stop, err := r.hosts[a.Host].announce(scenario.VIP)
+		started, err := r.hosts[a.Host].announce(scenario.VIP)
 		if assert.NoError(t, err) {
-			r.stops[a.Host] = stop
+			r.announcers[a.Host] = started
 		}
 	case scenario.StopAnnouncing:
-		r.stops[a.Host]()
-		delete(r.stops, a.Host)
+		assert.NoError(t, r.announcers[a.Host].Stop())
+		delete(r.announcers, a.Host)
 	case scenario.SendAsVIP:
 		assert.NoError(t, r.hosts[a.Host].SendFrom(scenario.VIP, scenario.Unused))
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // Table is all scenarios.
@@ -17,10 +18,10 @@ func Table() []Scenario {
 }
 
 func strict() []Sysctl {
-	return []Sysctl{{"all", "arp_ignore", 1}, {"all", "arp_announce", 2}}
+	return []Sysctl{{"all", sysctl.ARPIgnore, 1}, {"all", sysctl.ARPAnnounce, 2}}
 }
 
-func setting(link, param string, value int) []Sysctl { return []Sysctl{{link, param, value}} }
+func setting(link string, p sysctl.Param, value int) []Sysctl { return []Sysctl{{link, p, value}} }
 
 // nodes are w1, which announces, and w2 and w3, all of which hold the VIP.
 func nodes(edit ...func(w1, w2, w3 *Host)) []Host {
@@ -73,7 +74,7 @@ func cluster() []Scenario {
 		}), once(multiple("w2", "w2/eth1"))},
 		{"second NIC, strict", nodes(func(_, w2, _ *Host) { w2.SecondNIC = true }), once(single("w1"))},
 		{"announcer under arp_ignore 8", nodes(func(w1, _, _ *Host) {
-			w1.Sysctls = setting("all", "arp_ignore", 8)
+			w1.Sysctls = setting("all", sysctl.ARPIgnore, 8)
 		}), once(single("w1"))},
 	}
 }
@@ -118,7 +119,7 @@ func poisoning() []Scenario {
 		rows = append(rows, Scenario{
 			fmt.Sprintf("request from the VIP under arp_announce %d", announce),
 			nodes(func(_, w2, _ *Host) {
-				w2.Sysctls = []Sysctl{{"all", "arp_ignore", 1}, {"all", "arp_announce", announce}}
+				w2.Sysctls = []Sysctl{{"all", sysctl.ARPIgnore, 1}, {"all", sysctl.ARPAnnounce, announce}}
 			}),
 			[]Pass{{During: []Action{{"w2", SendAsVIP}}, Want: want}},
 		})
@@ -141,7 +142,7 @@ func senders() []Scenario {
 	back := []netip.Prefix{netip.MustParsePrefix("172.31.1.0/24")}
 	var rows []Scenario
 	for value := range 3 {
-		filter := setting("eth0", "rp_filter", value)
+		filter := setting("eth0", sysctl.RPFilter, value)
 		rows = append(rows,
 			ask(fmt.Sprintf("sender of another subnet, no route back, rp_filter %d", value),
 				Elsewhere, value == 0, Host{Sysctls: filter}),
@@ -151,7 +152,7 @@ func senders() []Scenario {
 				netip.IPv4Unspecified(), true, Host{Sysctls: filter}))
 	}
 	return append(rows,
-		ask("sender 0.0.0.0, arp_filter 1", netip.IPv4Unspecified(), true, Host{Sysctls: setting("all", "arp_filter", 1)}),
+		ask("sender 0.0.0.0, arp_filter 1", netip.IPv4Unspecified(), true, Host{Sysctls: setting("all", sysctl.ARPFilter, 1)}),
 		ask("sender 0.0.0.0, strict", netip.IPv4Unspecified(), false, Host{Sysctls: strict()}))
 }
 
@@ -171,10 +172,10 @@ func arpIgnore() []Scenario {
 			want = single("w1")
 		}
 		w1 := nodes(silent)[0]
-		w1.Sysctls = []Sysctl{{"all", "arp_ignore", c.all}, {"eth0", "arp_ignore", c.nic}}
+		w1.Sysctls = []Sysctl{{"all", sysctl.ARPIgnore, c.all}, {"eth0", sysctl.ARPIgnore, c.nic}}
 		rows = append(rows, Scenario{fmt.Sprintf("arp_ignore all=%d eth0=%d", c.all, c.nic), []Host{w1}, once(want)})
 	}
 	return append(rows, Scenario{"arp_ignore of kube-ipvs0 and default do nothing", nodes(silent, func(w1, _, _ *Host) {
-		w1.Sysctls = []Sysctl{{"default", "arp_ignore", 1}, {"kube-ipvs0", "arp_ignore", 1}}
+		w1.Sysctls = []Sysctl{{"default", sysctl.ARPIgnore, 1}, {"kube-ipvs0", sysctl.ARPIgnore, 1}}
 	})[:1], once(single("w1"))})
 }
