@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 func refused() (*stage, error) {
@@ -90,7 +92,7 @@ func TestBrokenExpectationFails(t *testing.T) {
 // stubborn is a node that stays loose although it says otherwise.
 type stubborn struct{ node }
 
-func (s stubborn) SetSysctl(link, param string, value int) error {
+func (s stubborn) SetSysctl(link string, param sysctl.Param, value int) error {
 	if err := s.node.SetSysctl(link, param, value); err != nil {
 		return err
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
-	"github.com/strictarp/strictarp/sysctl"
 )
 
 // newLab builds the stage from network namespaces.
@@ -63,14 +61,6 @@ func (s *stage) describe(wrong *netnstest.Host) error {
 
 type labNode struct{ *netnstest.Host }
 
-func (n labNode) Sysctl(link, param string) (int, error) {
-	return n.Host.Sysctl(link, sysctl.Param(param))
-}
-
-func (n labNode) SetSysctl(link, param string, value int) error {
-	return n.Host.SetSysctl(link, sysctl.Param(param), value)
-}
-
 func (n labNode) announce() (func(), error) { return stopper(n.Announce(vip)) }
 
 // stopper returns what stops an announcer of either stage.
@@ -89,11 +79,4 @@ func (c labClient) neighbour() (arpcheck.MAC, bool, error) {
 		return arpcheck.MAC{}, false, nil
 	}
 	return n.MAC, !n.MAC.IsZero(), err
-}
-
-func (c labClient) forget() error { return c.Forget(vip) }
-
-func (c labClient) connect(ctx context.Context) error {
-	_, err := c.Visit(ctx, service)
-	return err
 }

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // set changes a parameter of all interfaces of a node and says what it was.
-func (t *story) set(n node, param string, value int) error {
+func (t *story) set(n node, param sysctl.Param, value int) error {
 	before, err := n.Sysctl("all", param)
 	if err != nil {
 		return err
@@ -49,14 +50,15 @@ func (t *story) connect(c client, timeout time.Duration) error {
 	defer t.busy("connecting from %s", c.Name())()
 	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
-	return c.connect(ctx)
+	_, err := c.Visit(ctx, service)
+	return err
 }
 
 // expectLostRace expects that sooner or later a wrong node is the first to
 // answer the client, and that its connection times out then.
 func (t *story) expectLostRace(c client) error {
 	for try := 1; ; try++ {
-		if err := c.forget(); err != nil {
+		if err := c.Forget(vip); err != nil {
 			return err
 		}
 		err := t.connect(c, tcpTimeout)

@@ -177,7 +177,7 @@ func (t *story) heal() error {
 	t.expectTCP(victim, false)
 	t.say("The nodes are cured, but %s still holds the wrong MAC. Alone, Linux needs up to a minute to notice. "+
 		"Deleting the entry (ip neigh flush to %s) heals at once.", victim.Name(), vip)
-	if err := victim.forget(); err != nil {
+	if err := victim.Forget(vip); err != nil {
 		return err
 	}
 	t.expectTCP(victim, true)
@@ -218,7 +218,7 @@ func (t *story) opposite() error {
 	t.act("The opposite failure: nobody answers")
 	t.say("Another day the announcer is gone (a crashed speaker, an excluded node). The kernels are strict, so nobody answers.")
 	t.stopAnnouncer()
-	if err := victim.forget(); err != nil {
+	if err := victim.Forget(vip); err != nil {
 		return err
 	}
 	result, err := t.probe(arpcheck.DefaultRounds, window)

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/arpchecktest"
-	"github.com/strictarp/strictarp/sysctl"
 )
 
 // newSimulation builds the stage in memory.
@@ -36,14 +33,6 @@ func newSimulation() (*stage, error) {
 
 type simulatedNode struct{ *arpchecktest.Host }
 
-func (n simulatedNode) Sysctl(link, param string) (int, error) {
-	return n.Host.Sysctl(link, sysctl.Param(param))
-}
-
-func (n simulatedNode) SetSysctl(link, param string, value int) error {
-	return n.Host.SetSysctl(link, sysctl.Param(param), value)
-}
-
 func (n simulatedNode) announce() (func(), error) { return stopper(n.Announce(vip)) }
 
 type simulatedClient struct{ *arpchecktest.Host }
@@ -51,11 +40,4 @@ type simulatedClient struct{ *arpchecktest.Host }
 func (c simulatedClient) neighbour() (arpcheck.MAC, bool, error) {
 	mac, ok := c.Neighbour(vip)
 	return mac, ok, nil
-}
-
-func (c simulatedClient) forget() error { return c.Forget(vip) }
-
-func (c simulatedClient) connect(ctx context.Context) error {
-	_, err := c.Visit(ctx, service)
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // The addresses of the story. The announcing node joins the segment first,
@@ -36,8 +37,8 @@ type stage struct {
 type node interface {
 	Name() string
 	MAC() arpcheck.MAC
-	Sysctl(link, param string) (int, error)
-	SetSysctl(link, param string, value int) error
+	Sysctl(link string, param sysctl.Param) (int, error)
+	SetSysctl(link string, param sysctl.Param, value int) error
 	// announce starts an announcer for the VIP; stop ends it.
 	announce() (stop func(), err error)
 }
@@ -53,9 +54,9 @@ type client interface {
 	Name() string
 	// neighbour is what the client's neighbour cache holds for the VIP.
 	neighbour() (arpcheck.MAC, bool, error)
-	forget() error
-	// connect opens a TCP connection to the service, as far as its answer.
-	connect(ctx context.Context) error
+	Forget(addr netip.Addr) error
+	// Visit opens a TCP connection and returns who serves it.
+	Visit(ctx context.Context, to netip.AddrPort) (string, error)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("w%d", i+1) }
