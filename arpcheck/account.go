@@ -1,6 +1,8 @@
 package arpcheck
 
 import (
+	"slices"
+
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
@@ -94,6 +96,9 @@ func (s *pass) answer(t *track, f *Frame, p arpwire.Packet) {
 		s.records++
 	}
 	t.answer(&t.responders[i], f, p)
+	if !t.askedAt.IsZero() && f.At.Sub(t.askedAt) > lateAnswer && len(s.late) < maxLate && !slices.Contains(s.late, p.SenderMAC) {
+		s.late = append(s.late, p.SenderMAC)
+	}
 }
 
 // claim records that a target was used as sender in something other than an

@@ -29,6 +29,7 @@ type packetConn struct {
 	raw    syscall.RawConn
 	closed atomic.Bool
 	drops  uint64
+	empty  time.Time // when nothing was last known to wait: later frames are younger
 
 	in  messages
 	out messages
@@ -42,7 +43,7 @@ func openPacketConn(link net.Interface) (*packetConn, error) {
 	pc, err := packet.Listen(&link, packet.Raw, unix.ETH_P_ALL, &packet.Config{Filter: filter})
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("a packet socket needs CAP_NET_RAW: run as root, grant it to the program "+
-			"(setcap cap_net_raw+ep PROGRAM), or in Kubernetes add NET_RAW to securityContext.capabilities: %w", err)
+			"(setcap cap_net_raw+ep PROGRAM), or in Kubernetes add NET_RAW to securityContext.capabilities: %w", fs.ErrPermission)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open a packet socket: %w", err)
@@ -51,7 +52,7 @@ func openPacketConn(link net.Interface) (*packetConn, error) {
 	if err != nil {
 		return nil, errors.Join(err, pc.Close())
 	}
-	c := &packetConn{packet: pc, raw: raw}
+	c := &packetConn{packet: pc, raw: raw, empty: time.Now()}
 	c.in.init(receiveBatch, arpwire.MinFrame+2*arpwire.VLANTag)
 	c.out.initSend(sendBatch, link.Index)
 	if err := c.configure(); err != nil {
@@ -104,6 +105,7 @@ func (c *packetConn) Receive(frames []Frame) (int, error) {
 	want := min(len(frames), len(c.in.headers))
 	var n int
 	var err error
+	now := time.Now()
 	// What waits is taken whatever the deadline says; the runtime's poller
 	// would look at the deadline first.
 	controlErr := c.raw.Control(func(fd uintptr) { n, err = c.in.receive(int(fd), want) })
@@ -111,6 +113,7 @@ func (c *packetConn) Receive(frames []Frame) (int, error) {
 		return 0, c.explain(controlErr)
 	}
 	if errors.Is(err, unix.EAGAIN) {
+		c.empty = now
 		waitErr := c.raw.Read(func(fd uintptr) bool {
 			n, err = c.in.receive(int(fd), want)
 			return !errors.Is(err, unix.EAGAIN)
@@ -122,9 +125,9 @@ func (c *packetConn) Receive(frames []Frame) (int, error) {
 	if err != nil {
 		return 0, c.explain(err)
 	}
-	now := time.Now()
+	now = time.Now()
 	for i := range n {
-		c.in.frame(i, now, &frames[i])
+		c.in.frame(i, c.empty, now, &frames[i])
 	}
 	return n, nil
 }

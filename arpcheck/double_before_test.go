@@ -40,24 +40,31 @@ func TestOldRequestsBeforeThePass(t *testing.T) {
 }
 
 // A MAC that is heard late may owe answers to others' requests of the round
-// before.
+// before, whatever it had answered before the pass.
 func TestOthersRequestsOfAMACHeardLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire()
-		round := 0
-		w.onSend = func([]byte) {
-			if round++; round == 2 {
+	for _, before := range []int{0, 3} {
+		t.Run(fmt.Sprintf("%d answered before", before), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire()
 				answer := toHost(reply(node(1), vip))
-				w.later(time.Millisecond, answer, answer, answer)
-			}
-		}
-		time.AfterFunc(arpcheck.DefaultWait-1, func() {
-			w.deliver(otherAsks(vip, arpcheck.Broadcast), otherAsks(vip, node(1)))
+				for range before {
+					w.deliver(otherAsks(vip, arpcheck.Broadcast), answer)
+				}
+				time.Sleep(time.Second)
+				w.onSend = func([]byte) {
+					if len(w.sentFrames()) == 2 {
+						w.later(time.Millisecond, answer, answer, answer)
+					}
+				}
+				time.AfterFunc(arpcheck.DefaultWait-1, func() {
+					w.deliver(otherAsks(vip, arpcheck.Broadcast), otherAsks(vip, node(1)))
+				})
+				r := probe(t, w.prober())
+				require.Equal(t, []arpcheck.MAC{node(1)}, macs(r))
+				assert.Zero(t, r.Responders[0].DoubleAnswers)
+			})
 		})
-		r := probe(t, w.prober())
-		require.Equal(t, []arpcheck.MAC{node(1)}, macs(r))
-		assert.Zero(t, r.Responders[0].DoubleAnswers)
-	})
+	}
 }
 
 // Requests before the pass that were answered before it excuse nothing in it.

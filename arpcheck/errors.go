@@ -9,6 +9,8 @@ import (
 var (
 	// ErrNotEthernet: ARP is spoken on Ethernet interfaces only.
 	ErrNotEthernet = errors.New("not an Ethernet interface")
+	// ErrNoARP: the interface is set not to do ARP, as kube-ipvs0 is.
+	ErrNoARP = errors.New("the interface does no ARP")
 	// ErrLinkDown: the interface is administratively down or gone.
 	ErrLinkDown = errors.New("the interface is down")
 	// ErrBadTarget: nobody can be asked for this address by ARP.

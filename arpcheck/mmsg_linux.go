@@ -99,10 +99,10 @@ func (m *messages) call(trap uintptr, fd, count int) (int, error) {
 	}
 }
 
-// frame describes the i-th received message. The kernel's time stamp is wall
-// time; counting back from now keeps the monotonic reading, so that a step of
-// the clock cannot make a round-trip time.
-func (m *messages) frame(i int, now time.Time, f *Frame) {
+// frame describes the i-th received message, which arrived between since and
+// now. The kernel's time stamp is wall time; counting back from now keeps the
+// monotonic reading, and since bounds what a step of the clock can do.
+func (m *messages) frame(i int, since, now time.Time, f *Frame) {
 	h := &m.headers[i]
 	f.Data = m.data[i*m.size : i*m.size+min(int(h.length), m.size)]
 	f.Length = int(h.length)
@@ -115,17 +115,17 @@ func (m *messages) frame(i int, now time.Time, f *Frame) {
 		if c.Len < unix.SizeofCmsghdr || int(c.Len) > len(control) {
 			return
 		}
-		f.describe(c, control[unix.CmsgLen(0):c.Len], now)
+		f.describe(c, control[unix.CmsgLen(0):c.Len], since, now)
 		control = control[min(unix.CmsgSpace(int(c.Len)-unix.CmsgLen(0)), len(control)):]
 	}
 }
 
-func (f *Frame) describe(c *unix.Cmsghdr, data []byte, now time.Time) {
+func (f *Frame) describe(c *unix.Cmsghdr, data []byte, since, now time.Time) {
 	switch {
 	case c.Level == unix.SOL_SOCKET && c.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
 		stamp := (*unix.Timespec)(unsafe.Pointer(&data[0]))
-		if ago := now.Round(0).Sub(time.Unix(stamp.Unix())); ago >= 0 && ago < maxQueued {
-			f.At = now.Add(-ago)
+		if ago := now.Round(0).Sub(time.Unix(stamp.Unix())); ago > 0 {
+			f.At = later(now.Add(-ago), since)
 		}
 	case c.Level == unix.SOL_PACKET && c.Type == unix.PACKET_AUXDATA && len(data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})):
 		aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&data[0]))
@@ -136,9 +136,4 @@ func (f *Frame) describe(c *unix.Cmsghdr, data []byte, now time.Time) {
 	}
 }
 
-const (
-	vlanMask = 0x0fff
-	// maxQueued is the longest time for which a frame is believed to have
-	// waited; beyond it the clock was set meanwhile.
-	maxQueued = time.Hour
-)
+const vlanMask = 0x0fff

@@ -63,6 +63,8 @@ func usableLink(h *netlink.Handle, name string) (netlink.Link, error) {
 	switch {
 	case a.EncapType != ethernetEncap || len(a.HardwareAddr) != len(MAC{}):
 		return nil, fmt.Errorf("%w: it is of type %q, where there is no ARP", ErrNotEthernet, a.EncapType)
+	case a.RawFlags&unix.IFF_NOARP != 0:
+		return nil, fmt.Errorf("%w (NOARP), so nobody answers there: probe on the interface of the segment", ErrNoARP)
 	case a.Flags&net.FlagUp == 0:
 		return nil, fmt.Errorf("%w: set it up first (ip link set %s up)", ErrLinkDown, a.Name)
 	}
@@ -142,7 +144,7 @@ func linkTo(target netip.Addr) (Hop, error) {
 		return Hop{}, fmt.Errorf("arpcheck: look up the route to %s: %w", target, err)
 	}
 	if route == nil {
-		return Hop{}, fmt.Errorf("arpcheck: there is no route to %s: name the interface to ask on: %w", target, ErrNoRoute)
+		return Hop{}, fmt.Errorf("arpcheck: look up the route to %s: %w", target, ErrNoRoute)
 	}
 	link, err := h.LinkByIndex(route.LinkIndex)
 	if err != nil {

@@ -22,6 +22,7 @@ type pass struct {
 	byAddr  map[netip.Addr]*track
 	control *track // also in tracks
 	records int    // responders kept, over all tracks
+	late    []MAC  // hosts that answered late
 	frames  []Frame
 	outbox  [][]byte
 
@@ -46,7 +47,7 @@ func newPass(o options, targets []netip.Addr) (*pass, error) {
 	if o.Control.IsValid() {
 		if s.byAddr[o.Control.Unmap()] == nil {
 			if err := s.add(o.Control); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%w (it is the control address)", err)
 			}
 		}
 		s.control = s.byAddr[o.Control.Unmap()]
@@ -77,12 +78,22 @@ func checkTarget(addr netip.Addr) error {
 	return nil
 }
 
-// run runs the rounds. Its error is about the Conn or the Host.
+// run runs the pass. Its error is about the Conn or the Host.
 func (s *pass) run(ctx context.Context) error {
 	defer s.wakeWhenDone(ctx)()
-	if err := s.prepare(); err != nil {
+	err := s.prepare(ctx)
+	if err == nil {
+		err = s.runRounds(ctx)
+	}
+	s.leaveBehind(err != nil)
+	if err != nil {
 		return err
 	}
+	_, err = s.linkState()
+	return err
+}
+
+func (s *pass) runRounds(ctx context.Context) error {
 	for round := 1; round <= s.rounds && !s.over(); round++ {
 		first, last, err := s.ask(ctx)
 		if err != nil {
@@ -100,14 +111,21 @@ func (s *pass) run(ctx context.Context) error {
 		}
 		s.endRound()
 	}
-	return s.finish()
+	s.ended = time.Now()
+	drops, err := s.Conn.Drops()
+	if err != nil {
+		return fmt.Errorf("read the count of dropped frames: %w", err)
+	}
+	s.quality.Drops = drops - s.baseDrops
+	s.lastDrops = drops
+	return nil
 }
 
 func (s *pass) over() bool { return s.cut || s.linkDown }
 
 // prepare learns the state of the interface, chooses senders, and reads what
 // waits from before the pass.
-func (s *pass) prepare() error {
+func (s *pass) prepare(ctx context.Context) error {
 	link, err := s.linkState()
 	if err != nil {
 		return err
@@ -116,12 +134,21 @@ func (s *pass) prepare() error {
 		s.mac = link.MAC
 	}
 	for _, t := range s.tracks {
+		if ctx.Err() != nil {
+			s.cut = true
+		}
+		if s.cut {
+			break
+		}
 		if err := s.chooseSender(t, link.Addrs); err != nil {
 			return err
 		}
 		request := arpwire.Request(s.mac, t.sender.Addr, t.target)
 		request.Dst = s.to
 		t.frame = request.Append(nil, 0)
+	}
+	if s.control != nil && s.control.held {
+		return fmt.Errorf("%w: the control address %s is this host's own, whose answers it cannot hear: choose another", ErrBadTarget, s.control.target)
 	}
 	s.began = time.Now()
 	s.recallRequests()
@@ -133,8 +160,17 @@ func (s *pass) prepare() error {
 	if s.baseDrops, err = s.Conn.Drops(); err != nil {
 		return fmt.Errorf("read the count of dropped frames: %w", err)
 	}
+	if s.baseDrops > s.lastDrops {
+		for _, t := range s.tracks {
+			t.before.others += unknownRequests
+		}
+	}
 	return nil
 }
+
+// unknownRequests stands for requests of others that may have been among frames
+// that were dropped before the pass: more than will be answered.
+const unknownRequests = 1 << 20
 
 // recallRequests counts the requests of passes that were cut short and that may
 // be answered yet.
@@ -203,33 +239,22 @@ func (s *pass) endRound() {
 	}
 }
 
-func (s *pass) finish() error {
-	s.ended = time.Now()
-	drops, err := s.Conn.Drops()
-	if err != nil {
-		return fmt.Errorf("read the count of dropped frames: %w", err)
+// leaveBehind notes, for the next pass, the requests of the last round if its
+// window was not waited for.
+func (s *pass) leaveBehind(failed bool) {
+	s.cutShort = cutShort{}
+	if !s.over() && !failed {
+		return
 	}
-	s.quality.Drops = drops - s.baseDrops
-	s.cutShort = s.unanswered()
-	_, err = s.linkState()
-	return err
-}
-
-// unanswered returns the requests of the last round if its window was not
-// waited for.
-func (s *pass) unanswered() cutShort {
-	if !s.over() {
-		return cutShort{}
-	}
-	c := cutShort{at: s.ended, asked: make(map[netip.Addr]unanswered)}
+	now := time.Now()
+	s.cutShort = cutShort{at: now, asked: make(map[netip.Addr]unanswered)}
 	for _, t := range s.tracks {
-		n := t.before.own
-		if s.ended.Sub(s.began) <= s.wait {
+		n := max(t.before.own, t.asked.own)
+		if now.Sub(s.began) <= s.wait {
 			n += t.recalled
 		}
-		c.asked[t.target] = unanswered{sender: t.sender.Addr, requests: n}
+		s.cutShort.asked[t.target] = unanswered{sender: t.sender.Addr, requests: n}
 	}
-	return c
 }
 
 func later(a, b time.Time) time.Time {

@@ -66,13 +66,16 @@ type Prober struct {
 	// asked in the same pass.
 	Control netip.Addr
 
-	MaxResponders int // MACs kept for one target; default 512
+	// MaxResponders is how many MACs are kept for one target; default 512. In one
+	// pass over many targets 65,536 are kept in all.
+	MaxResponders int
 
 	once sync.Once
 	turn chan struct{} // holds a token while a pass runs
 	// Guarded by turn:
-	closed   bool
-	cutShort cutShort
+	closed    bool
+	cutShort  cutShort
+	lastDrops uint64 // when the pass before ended
 }
 
 // Open returns a Prober on a network interface of the calling thread's network
@@ -80,7 +83,7 @@ type Prober struct {
 // namespace, and keeps no other privilege.
 //
 // The error matches fs.ErrPermission without that capability,
-// fs.ErrNotExist if there is no such interface, ErrNotEthernet, ErrLinkDown, or
+// fs.ErrNotExist if there is no such interface, ErrNotEthernet, ErrNoARP, ErrLinkDown, or
 // errors.ErrUnsupported on systems other than Linux.
 func Open(link string) (*Prober, error) { return open(link) }
 

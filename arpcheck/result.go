@@ -22,10 +22,14 @@ type SenderSource string
 
 // Sender sources.
 const (
-	SenderGiven       SenderSource = "given"       // Prober.Sender
-	SenderRoute       SenderSource = "route"       // the source address of the route to the target
-	SenderInterface   SenderSource = "interface"   // no route leaves by this interface: its first IPv4 address
-	SenderUnspecified SenderSource = "unspecified" // 0.0.0.0: the interface has no IPv4 address
+	SenderGiven SenderSource = "given" // Prober.Sender
+	SenderRoute SenderSource = "route" // the source address of the route to the target
+	// SenderInterface: no route to the target leaves by this interface, or the
+	// target is the host's own: the interface's first other IPv4 address.
+	SenderInterface SenderSource = "interface"
+	// SenderUnspecified is 0.0.0.0: the interface has no other IPv4 address, or
+	// there is no Host to tell.
+	SenderUnspecified SenderSource = "unspecified"
 )
 
 // Sender is the address a probe asks under.
@@ -64,11 +68,12 @@ type Responder struct {
 	// WonRounds counts the rounds in which this MAC answered first; not with FastRounds.
 	WonRounds int `json:"wonRounds"`
 	// DoubleAnswers counts the rounds in which this MAC sent more replies than
-	// requests had gone out; not with FastRounds.
+	// requests that it may have answered had gone out, by whomever; not with
+	// FastRounds.
 	DoubleAnswers int `json:"doubleAnswers"`
-	// DoubleAnswer is set if that was so in at least half of the rounds: the
-	// kernel and an announcer both answer on that node, or a driver duplicates
-	// frames.
+	// DoubleAnswer is set if that was so in at least half of the rounds, and no
+	// frames were dropped: the kernel and an announcer both answer on that node,
+	// or a driver duplicates frames.
 	DoubleAnswer bool `json:"doubleAnswer"`
 	// FrameSources are Ethernet source addresses that differ from the ARP
 	// sender's, at most 8.
@@ -78,7 +83,8 @@ type Responder struct {
 	Lengths []LengthCount `json:"lengths"`
 }
 
-// RTT sums up round-trip times, in nanoseconds in JSON.
+// RTT sums up round-trip times, in nanoseconds in JSON. All are zero if none was
+// measured.
 type RTT struct {
 	Min    time.Duration `json:"min"`
 	Mean   time.Duration `json:"mean"`

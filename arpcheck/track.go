@@ -53,7 +53,7 @@ type track struct {
 type requests struct {
 	own      int
 	others   int             // of other programs, to everybody
-	directed map[[6]byte]int // of other programs, to one MAC
+	directed map[[6]byte]int // to one MAC alone, mostly of other programs
 }
 
 func (r *requests) add(to [6]byte) {
@@ -86,10 +86,14 @@ type responder struct {
 // to our own had a whole window already.
 type owed struct{ toOthers, toUs int }
 
-// begin notes that this round's request was sent.
-func (t *track) begin(at time.Time) {
-	t.askedAt = at
+// begin notes that a request was sent: this round's, or one to a MAC alone.
+func (t *track) begin(at time.Time, to MAC, rounds bool) {
 	t.requests++
+	if !rounds {
+		t.asked.add(to)
+		return
+	}
+	t.askedAt = at
 	t.asked.own++
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,13 @@ const (
 	// cannot keep a pass from going on: several times what a default socket
 	// buffer holds.
 	maxDrain = 4096
+	// proxyQueue is how many answers by proxy ARP wait at most in a Linux host
+	// (proxy_qlen in arp(7)).
+	proxyQueue = 64
+	// lateAnswer is what no answer takes that is not by proxy, by far.
+	lateAnswer = 50 * time.Millisecond
+	// maxLate bounds the hosts that are asked alone.
+	maxLate = 16
 )
 
 // wakeWhenDone ends a Receive that waits when ctx ends. The function it returns
@@ -43,17 +51,45 @@ func (s *pass) wakeWhenDone(ctx context.Context) func() {
 
 var longAgo = time.Unix(1, 0)
 
+// question is a request that is to be sent.
+type question struct {
+	*track
+	to MAC
+}
+
+// questions are those of a round. A host that answers by proxy ARP does so late
+// and loses what is beyond its queue, the same targets in each round. Asked alone
+// it answers at once (arp_process in net/ipv4/arp.c), so from the second round on
+// hosts that were late are asked also one by one for what they have not answered.
+func (s *pass) questions() []question {
+	var list []question
+	for _, t := range s.tracks {
+		list = append(list, question{t, s.to})
+	}
+	if len(s.tracks) <= proxyQueue {
+		return list
+	}
+	for _, mac := range s.late {
+		for _, t := range s.tracks {
+			if _, answered := t.index[mac]; !answered {
+				list = append(list, question{t, mac})
+			}
+		}
+	}
+	return list
+}
+
 // ask sends this round's requests and reads replies in between. It returns when
 // the first and the last request were sent.
 func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
 	first = time.Now()
 	last = first
-	for rest := s.tracks; len(rest) > 0; {
+	for rest := s.questions(); len(rest) > 0; {
 		batch := rest[:min(sendBatch, len(rest))]
 		at := time.Now()
 		n, err := s.Conn.Send(s.frameBatch(batch))
-		for _, t := range batch[:n] {
-			t.begin(at)
+		for _, q := range batch[:n] {
+			q.begin(at, q.to, q.to == s.to)
 			last = at
 		}
 		rest = rest[n:]
@@ -69,8 +105,8 @@ func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
 		case n == len(batch):
 			err = s.drain()
 		case at.Sub(last) > s.wait:
-			for _, t := range rest {
-				t.notSent = true
+			for _, q := range rest {
+				q.notSent = true
 			}
 			return first, last, nil
 		default:
@@ -83,10 +119,14 @@ func (s *pass) ask(ctx context.Context) (first, last time.Time, err error) {
 	return first, last, nil
 }
 
-func (s *pass) frameBatch(batch []*track) [][]byte {
+func (s *pass) frameBatch(batch []question) [][]byte {
 	s.outbox = s.outbox[:0]
-	for _, t := range batch {
-		s.outbox = append(s.outbox, t.frame)
+	for _, q := range batch {
+		frame := q.frame
+		if q.to != s.to {
+			frame = slices.Concat(q.to[:], frame[len(q.to):])
+		}
+		s.outbox = append(s.outbox, frame)
 	}
 	if s.started.IsZero() {
 		s.started = time.Now()
@@ -112,7 +152,7 @@ func (s *pass) listen(ctx context.Context, until time.Time) error {
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		case ctx.Err() == nil && !time.Now().Before(until):
-			return nil
+			return s.drain() // more may have arrived in time than one Receive returns
 		}
 	}
 }

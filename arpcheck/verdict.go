@@ -47,7 +47,7 @@ func (s *pass) reasons(t *track, r Result) []Reason {
 		{t.notSent, NotSent},
 		{t.held, HeldHere},
 		{t.excess > 0, TooManyReplies},
-		{silent && r.Rounds < conclusiveSilence, TooFewRounds},
+		{silent && r.Rounds < conclusiveSilence && !s.over(), TooFewRounds},
 		{silent && r.Control != nil && !r.Control.Answered, ControlSilent},
 	} {
 		if c.holds {

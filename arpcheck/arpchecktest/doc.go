@@ -19,10 +19,10 @@
 // [Host.Forget]) and as much of TCP as it takes to see that a wrong entry
 // breaks connections ([Host.Serve], [Host.Visit]).
 //
-// Package netnstest has the same hosts made of network namespaces, with methods of
-// the same names. What differs is [Host.Neighbour], which returns an entry and its
-// state there, [Host.AddRoute], which takes no [Route] there, and that more can
-// fail there, such as adding hosts.
+// Package netnstest has the same hosts made of network namespaces. Methods of the
+// same name do the same. Some take or return other things there, where a kernel
+// knows more or more can fail, such as adding hosts; announcers there are on one
+// interface and answer as soon as they get to it.
 //
 // # Time
 //

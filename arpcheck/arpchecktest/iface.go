@@ -1,6 +1,7 @@
 package arpchecktest
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -203,8 +204,14 @@ func checkPrefix(p netip.Prefix) error {
 func host32(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // HoldVIP binds an address to kube-ipvs0, as kube-proxy in ipvs mode does on
-// every node.
-func (h *Host) HoldVIP(vip netip.Addr) error { return h.AddAddr(kubeIPVS0, host32(vip), ScopeGlobal) }
+// every node. It may be there already.
+func (h *Host) HoldVIP(vip netip.Addr) error {
+	err := h.AddAddr(kubeIPVS0, host32(vip), ScopeGlobal)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
 
 // DropVIP takes an address off kube-ipvs0. The error matches fs.ErrNotExist if
 // it is not there.

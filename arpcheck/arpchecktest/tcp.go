@@ -37,9 +37,10 @@ func (h *Host) Serve(at netip.AddrPort) error {
 
 // Visit opens a TCP connection, closes it again and returns the name of the host
 // that serves: which host does a client reach? It succeeds when the neighbour
-// that the host's cache holds for the address is a host that serves it. Any other drops it or, as a node does with a VIP whose endpoint is
-// elsewhere, forwards it in vain: SYNs are repeated after 1, 3, 7, ... 63 s, to
-// whatever the cache holds by then, and given up after 127 s.
+// that the host's cache holds for the address is a host that serves it. Any other
+// drops it or, as a node does with a VIP whose endpoint is elsewhere, forwards it
+// in vain: SYNs are repeated after 1, 3, 7, ... 63 s, to whatever the cache holds
+// by then, and given up after 127 s.
 //
 // The error matches, as a real one does, syscall.ETIMEDOUT if it was given up,
 // syscall.ECONNREFUSED if the host there holds the address but serves nothing,

@@ -10,10 +10,10 @@
 // nodes answer ARP for one LoadBalancer IP, without a cluster and, where user
 // namespaces are allowed, without root.
 //
-// Package arpchecktest has the same hosts in memory, on any system, with methods
-// of the same names. What differs is [Host.Neighbour], which returns a MAC and
-// whether there is one there, [Host.AddRoute], which takes a struct there, and
-// that less can fail there.
+// Package arpchecktest has the same hosts in memory, on any system. Methods of the
+// same name do the same. Some take or return other things there, where a fault can
+// be made that a kernel does not have, or nothing can fail; announcers there are
+// on all interfaces and answer 2 ms after their kernel unless told otherwise.
 //
 // It is for tests and for programs. Tests call [Main] in TestMain and [New];
 // programs call [Enter] first thing in main, and [NewSegment]. No program is

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -86,13 +87,18 @@ func again() error {
 	ours := foreground()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded()...)
-	defer signal.Stop(signals)
+	var forwarding sync.WaitGroup
+	defer func() {
+		signal.Stop(signals)
+		close(signals)
+		forwarding.Wait()
+	}()
 	child, err := start(w, ours)
 	w.Close()
 	if err != nil {
 		return fmt.Errorf("start this program in a user namespace: %w", err)
 	}
-	go forward(signals, child, ours)
+	forwarding.Go(func() { forward(signals, child, ours) })
 
 	text, err := io.ReadAll(r)
 	if err != nil {

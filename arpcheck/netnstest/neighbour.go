@@ -17,14 +17,14 @@ type NeighbourState string
 
 // States, as arp(7) and ip-neighbour(8) explain them.
 const (
-	Incomplete NeighbourState = "incomplete"
-	Reachable  NeighbourState = "reachable"
-	Stale      NeighbourState = "stale"
-	Delay      NeighbourState = "delay"
-	Probe      NeighbourState = "probe"
-	Failed     NeighbourState = "failed"
-	NoARP      NeighbourState = "noarp"
-	Permanent  NeighbourState = "permanent"
+	NeighbourIncomplete NeighbourState = "incomplete"
+	NeighbourReachable  NeighbourState = "reachable"
+	NeighbourStale      NeighbourState = "stale"
+	NeighbourDelay      NeighbourState = "delay"
+	NeighbourProbe      NeighbourState = "probe"
+	NeighbourFailed     NeighbourState = "failed"
+	NeighbourNoARP      NeighbourState = "noarp"
+	NeighbourPermanent  NeighbourState = "permanent"
 )
 
 // Neighbour is an entry of the kernel's neighbour cache.
@@ -35,7 +35,7 @@ type Neighbour struct {
 
 // usable reports whether the kernel sends packets to the MAC.
 func (n Neighbour) usable() bool {
-	return n.State != Incomplete && n.State != Failed && n.State != NoARP
+	return n.State != NeighbourIncomplete && n.State != NeighbourFailed && n.State != NeighbourNoARP
 }
 
 var errNoEntry = fmt.Errorf("there is no entry: %w", fs.ErrNotExist)
@@ -71,7 +71,7 @@ func (h *Host) resolve(ctx context.Context, addr netip.Addr) (arpcheck.MAC, erro
 		return arpcheck.MAC{}, err
 	}
 	// A failed entry stays for a while and would be taken for this call's failure.
-	if n, err := h.neighbour(addr); err == nil && n.State == Failed {
+	if n, err := h.neighbour(addr); err == nil && n.State == NeighbourFailed {
 		if err := h.forget(addr); err != nil {
 			return arpcheck.MAC{}, err
 		}
@@ -86,14 +86,14 @@ func (h *Host) resolve(ctx context.Context, addr netip.Addr) (arpcheck.MAC, erro
 		switch {
 		case err == nil && n.usable():
 			return n.MAC, nil
-		case err == nil && n.State == Failed:
+		case err == nil && n.State == NeighbourFailed:
 			return arpcheck.MAC{}, fmt.Errorf("nobody answered: %w", fs.ErrNotExist)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return arpcheck.MAC{}, err
 		}
 		select {
 		case <-ctx.Done():
-			return arpcheck.MAC{}, context.Cause(ctx)
+			return arpcheck.MAC{}, ctx.Err()
 		case <-tick.C:
 		}
 	}

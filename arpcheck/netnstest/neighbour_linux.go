@@ -61,8 +61,8 @@ func (h *Host) isLocal(addr netip.Addr) (local bool, err error) {
 
 func neighbourStates() map[int]NeighbourState {
 	return map[int]NeighbourState{
-		unix.NUD_INCOMPLETE: Incomplete, unix.NUD_REACHABLE: Reachable, unix.NUD_STALE: Stale,
-		unix.NUD_DELAY: Delay, unix.NUD_PROBE: Probe, unix.NUD_FAILED: Failed,
-		unix.NUD_NOARP: NoARP, unix.NUD_PERMANENT: Permanent,
+		unix.NUD_INCOMPLETE: NeighbourIncomplete, unix.NUD_REACHABLE: NeighbourReachable, unix.NUD_STALE: NeighbourStale,
+		unix.NUD_DELAY: NeighbourDelay, unix.NUD_PROBE: NeighbourProbe, unix.NUD_FAILED: NeighbourFailed,
+		unix.NUD_NOARP: NeighbourNoARP, unix.NUD_PERMANENT: NeighbourPermanent,
 	}
 }

@@ -177,7 +177,7 @@ func TestNeighbours(t *testing.T) {
 	assert.Equal(t, w1.MAC(), mac)
 	n, err := l.client.Neighbour(w1.Addr())
 	require.NoError(t, err)
-	assert.Equal(t, netnstest.Neighbour{MAC: w1.MAC(), State: netnstest.Reachable}, n)
+	assert.Equal(t, netnstest.Neighbour{MAC: w1.MAC(), State: netnstest.NeighbourReachable}, n)
 	require.NoError(t, l.client.Forget(w1.Addr()))
 	require.NoError(t, l.client.Forget(w1.Addr()), "forgetting twice is no error")
 	_, err = l.client.Neighbour(w1.Addr())

@@ -55,7 +55,7 @@ func (h *Host) Visit(ctx context.Context, to netip.AddrPort) (string, error) {
 	defer stop()
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = ctx.Err()
 	}
 	if err != nil {
 		return "", h.failed(fmt.Sprintf("read from %s", to), err)

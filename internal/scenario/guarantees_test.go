@@ -123,6 +123,29 @@ func TestProxyARPIsNeverMissed(t *testing.T) {
 	})
 }
 
+// Its queue holds 64 answers, and loses the others in each round.
+func TestProxyARPIsNeverMissedForManyTargets(t *testing.T) {
+	t.Parallel()
+	s := netnstest.New(t)
+	client, err := s.AddClient("client", scenario.Client)
+	require.NoError(t, err)
+	router, err := s.AddNode("router", netip.MustParsePrefix("10.0.3.1/24"))
+	require.NoError(t, err)
+	require.NoError(t, router.SetProxyARP(true, netip.MustParsePrefix("10.9.0.0/16")))
+	targets := make([]netip.Addr, 306)
+	for i := range targets {
+		targets[i] = netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)})
+	}
+	p := open(t, client)
+	p.Wait = 0
+	results, err := p.ProbeAll(context.Background(), targets)
+	require.NoError(t, err)
+	for _, r := range results {
+		require.Equal(t, arpcheck.Single, r.Verdict, "%+v", r)
+		assert.False(t, r.Responders[0].DoubleAnswer, "%+v", r)
+	}
+}
+
 // Two probers, and connections for which the kernel asks, on one interface: each
 // draws answers that look the same to all.
 func TestOtherAskersMakeNoDoubleAnswer(t *testing.T) {
