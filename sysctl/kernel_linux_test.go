@@ -27,14 +27,14 @@ func host(t *testing.T) *netnstest.Host {
 	t.Helper()
 	h, err := netnstest.New(t).AddNode("node", netip24)
 	require.NoError(t, err)
-	_, err = h.AddLink("eth0.100")
+	_, err = h.AddNIC("eth0.100")
 	require.NoError(t, err)
 	return h
 }
 
 func TestKernel(t *testing.T) {
 	t.Parallel()
-	tree := host(t).Sysctl()
+	tree := host(t).Sysctls()
 	require.NoError(t, tree.Set(key, "9"), "the kernel keeps reserved values")
 	a, err := sysctl.ReadARP(tree)
 	require.NoError(t, err)

@@ -98,3 +98,23 @@ func swapSeparators(s string) string {
 	}
 	return string(b)
 }
+
+// ipForward is another name of conf/all/forwarding.
+const ipForward Key = "net/ipv4/ip_forward"
+
+// conf returns the interface and the parameter that a key stands for. It is
+// false for keys that are not of the IPv4 settings of interfaces.
+func (k Key) conf() (iface string, p Param, ok bool) {
+	if k == ipForward {
+		return all, Forwarding, true
+	}
+	rest, ok := strings.CutPrefix(string(k), confDir+"/")
+	if !ok {
+		return "", "", false
+	}
+	iface, name, ok := strings.Cut(rest, "/")
+	if !ok || strings.Contains(name, "/") || !isParam(name) {
+		return "", "", false
+	}
+	return iface, Param(name), true
+}

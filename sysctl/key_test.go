@@ -82,10 +82,8 @@ func FuzzParseKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for part := range strings.SplitSeq(string(k), "/") {
-			if part == "" || part == "." || part == ".." || strings.Contains(part, "\x00") {
-				t.Fatalf("%q became %q", s, k)
-			}
+		if leadsOut(string(k)) {
+			t.Fatalf("%q became %q", s, k)
 		}
 		if first, _, more := strings.Cut(string(k), "/"); more && !strings.Contains(first, ".") {
 			for _, again := range []string{string(k), k.Dotted()} {
@@ -96,4 +94,14 @@ func FuzzParseKey(f *testing.F) {
 			}
 		}
 	})
+}
+
+// leadsOut reports whether a key could lead out of the tree, or is none.
+func leadsOut(k string) bool {
+	for part := range strings.SplitSeq(k, "/") {
+		if part == "" || part == "." || part == ".." || strings.Contains(part, "\x00") {
+			return true
+		}
+	}
+	return false
 }

@@ -25,24 +25,35 @@ var (
 // copied and used from several goroutines.
 type Tree struct {
 	fsys   fs.FS
+	read   func(name string) (string, error)
 	write  func(name string, data []byte) error // nil if the tree is only for reading
 	within func(func() error) error             // nil to stay on the calling thread
+	live   bool                                 // it is the calling thread's /proc/sys
 }
 
 // Live returns the settings of the running kernel: /proc/sys. Those below net
 // are of the calling thread's network namespace; see Within.
 func Live() Tree {
-	return Tree{fsys: openFS(func(name string) (*os.File, error) { return os.Open("/proc/sys/" + name) }), write: func(name string, data []byte) error {
-		return writeTo(os.OpenFile("/proc/sys/"+name, os.O_WRONLY, 0))(data)
-	}}
+	const dir = "/proc/sys/"
+	t := tree(func(name string) (*os.File, error) { return os.Open(dir + name) }, func(name string) (*os.File, error) {
+		return os.OpenFile(dir+name, os.O_WRONLY, 0)
+	})
+	t.read, t.live = func(name string) (string, error) { return readProc(dir + name) }, true
+	return t
 }
 
 // In returns the settings below a directory, such as a mount of another
 // machine's or container's /proc/sys. No link leads out of it.
 func In(root *os.Root) Tree {
-	return Tree{fsys: openFS(root.Open), write: func(name string, data []byte) error {
+	return tree(root.Open, func(name string) (*os.File, error) {
 		// Not root.WriteFile, which would try to create a setting that is not there.
-		return writeTo(root.OpenFile(name, os.O_WRONLY, 0))(data)
+		return root.OpenFile(name, os.O_WRONLY, 0)
+	})
+}
+
+func tree(open openFS, openToWrite func(name string) (*os.File, error)) Tree {
+	return Tree{fsys: open, read: open.read, write: func(name string, data []byte) error {
+		return writeTo(openToWrite(name))(data)
 	}}
 }
 
@@ -60,6 +71,15 @@ func (open openFS) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
+func (open openFS) read(name string) (string, error) {
+	f, err := open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return readWhole(func(b []byte) (int, error) { return f.ReadAt(b, 0) })
+}
+
 // WriteFS is a file system with files that can be written.
 type WriteFS interface {
 	fs.FS
@@ -70,7 +90,10 @@ type WriteFS interface {
 // At returns the settings in a file system, such as one that was captured on
 // another machine. They can be written only if it is a WriteFS.
 func At(fsys fs.FS) Tree {
-	t := Tree{fsys: fsys}
+	t := Tree{fsys: fsys, read: func(name string) (string, error) {
+		data, err := fs.ReadFile(fsys, name)
+		return string(data), err
+	}}
 	if w, ok := fsys.(WriteFS); ok {
 		t.write = func(name string, data []byte) error { return w.WriteFile(name, data, 0o644) }
 	}
@@ -118,11 +141,11 @@ func (t Tree) get(k Key) (string, error) {
 	if err := k.validate(); err != nil {
 		return "", fmt.Errorf("sysctl: read %q: %w: %w", k, fs.ErrInvalid, err)
 	}
-	data, err := fs.ReadFile(t.fsys, string(k))
+	text, err := t.read(string(k))
 	if err != nil {
 		return "", fmt.Errorf("sysctl: read %s: %w", k, explain(err))
 	}
-	return strings.TrimRight(string(data), "\n"), nil
+	return strings.TrimRight(text, "\n"), nil
 }
 
 func (t Tree) set(k Key, value string) error {

@@ -118,7 +118,7 @@ func TestSet(t *testing.T) {
 			require.ErrorIs(t, err, tt.want)
 			assert.ErrorContains(t, err, string(key))
 			assert.ErrorContains(t, err, tt.text)
-			if tt.want == fs.ErrPermission {
+			if errors.Is(tt.want, fs.ErrPermission) {
 				assert.NotErrorIs(t, err, sysctl.ErrReadOnly)
 			}
 		})
@@ -153,4 +153,9 @@ func TestWithin(t *testing.T) {
 	refused := errors.New("no such namespace")
 	_, err = base.Within(func(func() error) error { return refused }).Get(key)
 	assert.ErrorIs(t, err, refused)
+}
+
+// mapFS is a file system with one file.
+func mapFS(name, text string) fstest.MapFS {
+	return fstest.MapFS{name: {Data: []byte(text), Mode: 0o644}}
 }
