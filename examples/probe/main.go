@@ -15,11 +15,10 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	result, err := prober.Probe(context.Background(), netip.MustParseAddr("10.0.3.20"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	defer prober.Close()
+	result, err := prober.Probe(context.Background(), netip.MustParseAddr("10.0.3.20")) // takes 4.5 s
+	fmt.Println(result.Verdict, result.Reasons, err)
 	for _, r := range result.Responders {
-		fmt.Println(result.Verdict, r.MAC, r.Replies, r.DoubleAnswer)
+		fmt.Println(r.MAC, "sent", r.Replies, "replies; from kernel and announcer:", r.DoubleAnswer)
 	}
 }

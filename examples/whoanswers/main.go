@@ -4,12 +4,14 @@
 //	whoanswers [-i eth0] [--expect MAC] [--control ADDRESS] [-o json] ADDRESS...
 //
 // An ADDRESS is an IPv4 address, a prefix (10.0.3.0/27) or a range
-// (10.0.3.20-10.0.3.29 or 10.0.3.20-29). It needs CAP_NET_RAW and takes 4.5 s.
+// (10.0.3.20-10.0.3.29 or 10.0.3.20-29). It needs CAP_NET_RAW, takes 4.5 s, and
+// sends three broadcasts for each address, as fast as the interface takes them.
 //
 // Exit codes: 0 one MAC answers, and it is the expected one; 1 several answer,
 // or another than expected; 3 nobody answers; 4 the probe is inconclusive; 2 it
 // could not be run. With several addresses the worst counts, in the order 2, 1,
-// 4, 3, 0; that nobody answers for an address of a prefix or range is no 3.
+// 4, 3, 0. That nobody answers for an address of a prefix or range is no 3, and
+// that this host has it itself is no 4.
 package main
 
 import (
@@ -29,8 +31,8 @@ import (
 
 const exitError = 2
 
-// maxTargets bounds what one call asks for: a /16.
-const maxTargets = 1 << 16
+// maxTargets bounds what one call asks for: a /20, 12,288 broadcasts.
+const maxTargets = 1 << 12
 
 type settings struct {
 	link    string
@@ -93,14 +95,29 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags.StringVar(&expect, "expect", "", "MAC that should answer")
 	flags.StringVar(&control, "control", "", "address that surely answers, such as the gateway, to show that answers arrive")
 	flags.StringVarP(&output, "output", "o", "table", "table or json")
-	flags.Usage = func() {
-		fmt.Fprintf(errOut, "Ask who answers ARP for addresses.\n\nUsage: whoanswers [flags] ADDRESS...\n\n"+
-			"ADDRESS: 10.0.3.20, 10.0.3.0/27, 10.0.3.20-10.0.3.29 or 10.0.3.20-29\n\n%s\n"+
-			"Exit: 0 one MAC, as expected; 1 several or unexpected; 3 none; 4 inconclusive; 2 error\n", flags.FlagUsages())
-	}
+	flags.Usage = func() { fmt.Fprintf(errOut, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
 		return set, err
 	}
+	set.json = output == "json"
+	if !set.json && output != "table" {
+		return set, fmt.Errorf("-o %q: want table or json", output)
+	}
+	return set.complete(expect, control, flags.Args())
+}
+
+const usage = `Ask who answers ARP for addresses.
+
+Usage: whoanswers [flags] ADDRESS...
+
+ADDRESS: 10.0.3.20, 10.0.3.0/27, 10.0.3.20-10.0.3.29 or 10.0.3.20-29
+
+%s
+Exit: 0 one MAC, as expected; 1 several or unexpected; 3 none; 4 inconclusive; 2 error
+`
+
+// complete reads what is given as text.
+func (set settings) complete(expect, control string, args []string) (settings, error) {
 	var err error
 	if expect != "" {
 		if set.expect, err = arpcheck.ParseMAC(expect); err != nil {
@@ -112,13 +129,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 			return set, fmt.Errorf("--control: %w", err)
 		}
 	}
-	switch output {
-	case "table", "json":
-		set.json = output == "json"
-	default:
-		return set, fmt.Errorf("-o %q: want table or json", output)
-	}
-	if set.targets, err = parseTargets(flags.Args()); err != nil {
+	if set.targets, err = parseTargets(args); err != nil {
 		return set, err
 	}
 	if set.link == "" {

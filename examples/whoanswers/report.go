@@ -34,12 +34,19 @@ func (set settings) exitOf(r arpcheck.Result, ofRange bool) int {
 	switch {
 	case r.Verdict == arpcheck.Multiple || len(set.unexpected(r)) > 0:
 		return exitWrong
-	case r.Verdict == arpcheck.Single, r.Verdict == arpcheck.None && ofRange:
+	case r.Verdict == arpcheck.Single, ofRange && dull(r):
 		return exitSingle
 	case r.Verdict == arpcheck.None:
 		return exitNone
 	}
 	return exitInconclusive
+}
+
+// dull reports whether a result is what one expects of most addresses of a
+// range: nobody answers, or the address is this host's.
+func dull(r arpcheck.Result) bool {
+	own := len(r.Reasons) == 1 && r.Reasons[0] == arpcheck.HeldHere
+	return r.Verdict == arpcheck.None || r.Verdict == arpcheck.Inconclusive && own
 }
 
 // unexpected returns the MACs that answer though another is expected.
@@ -66,11 +73,12 @@ func (set settings) print(out io.Writer, results []arpcheck.Result) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ADDRESS\tVERDICT\tMAC\tREPLIES\tFIRST\tMEAN RTT\tNOTES")
 	for i, r := range results {
-		if r.Verdict == arpcheck.None && set.targets[i].ofRange {
+		switch {
+		case r.Verdict == arpcheck.None && set.targets[i].ofRange:
 			silent++
-			continue
+		default:
+			set.printResult(w, r)
 		}
-		set.printResult(w, r)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -79,18 +87,28 @@ func (set settings) print(out io.Writer, results []arpcheck.Result) error {
 		fmt.Fprintf(out, "\n%d of %d addresses: nobody answers.\n", silent, len(results))
 	}
 	r := results[0]
-	fmt.Fprintf(out, "\nAsked on %s as %s (%s), %d rounds; REPLIES to %d requests, FIRST = rounds won.\n",
-		r.Interface, r.Sender.Addr, senderNotes[r.Sender.From], r.Rounds, r.Quality.Requests)
+	fmt.Fprintf(out, "\n%s\n", conclusions[set.exitCode(results)])
+	fmt.Fprintf(out, "Asked on %s as %s (%s), %d times. FIRST is how often a MAC was the first to answer.\n",
+		r.Interface, r.Sender.Addr, senderNotes[r.Sender.From], r.Rounds)
 	if r.Control != nil && r.Control.Answered {
 		fmt.Fprintf(out, "The control address %s answers.\n", r.Control.Target)
 	}
 	return nil
 }
 
+// conclusions are in the words of exit codes.
+var conclusions = map[int]string{
+	exitSingle:       "Fine: no address is answered for by more than one MAC.",
+	exitNone:         "Nobody answers for an address: what announces it does not run, or not on this segment.",
+	exitInconclusive: "This probe cannot tell; the notes say why.",
+	exitWrong: "Wrong: an address is answered for by several MACs or by an unexpected one. Clients keep\n" +
+		"whichever is first. With kube-proxy in ipvs mode, see whether strictARP is on.",
+}
+
 var senderNotes = map[arpcheck.SenderSource]string{
 	arpcheck.SenderRoute:       "the source address of the route",
-	arpcheck.SenderInterface:   "the interface's address; no route leaves by it",
-	arpcheck.SenderUnspecified: "the interface has no address: proxies do not answer, filters do not apply",
+	arpcheck.SenderInterface:   "an address of the interface",
+	arpcheck.SenderUnspecified: "no address of the interface can be used: proxies do not answer, filters do not apply",
 }
 
 func (set settings) printResult(w io.Writer, r arpcheck.Result) {

@@ -81,6 +81,8 @@ func parseAddr(s string) (netip.Addr, error) {
 	return addr.Unmap(), nil
 }
 
+// prefixRange returns the hosts of a prefix: all of it but, as far as it has
+// them, its network and broadcast addresses.
 func prefixRange(prefix netip.Prefix) (first, last netip.Addr, err error) {
 	if !prefix.Addr().Is4() {
 		return first, last, fmt.Errorf("%s is not an IPv4 prefix: ARP is for IPv4 only", prefix)
@@ -90,17 +92,24 @@ func prefixRange(prefix netip.Prefix) (first, last netip.Addr, err error) {
 	for bit := prefix.Bits(); bit < 32; bit++ {
 		b[bit/8] |= 0x80 >> (bit % 8)
 	}
-	return first, netip.AddrFrom4(b), nil
+	last = netip.AddrFrom4(b)
+	if prefix.Bits() < 31 {
+		return first.Next(), last.Prev(), nil
+	}
+	return first, last, nil
 }
 
-// linkTo returns the interface that the routes to all targets leave by.
+// linkTo returns the interface that the routes to all targets leave by. Of a
+// prefix or range, addresses of this host itself do not count.
 func linkTo(targets []target) (string, error) {
 	var link string
 	for _, t := range targets {
 		hop, err := arpcheck.LinkTo(t.addr)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("%w (choose an interface with -i)", err)
+			return "", fmt.Errorf("%w; choose the interface with -i", err)
+		case hop.Local && t.ofRange:
+			continue
 		case hop.Local:
 			return "", fmt.Errorf("%s is an address of this host, whose own answer cannot be seen from here: ask from another host", t.addr)
 		case hop.Gateway.IsValid():
@@ -111,6 +120,9 @@ func linkTo(targets []target) (string, error) {
 				targets[0].addr, link, t.addr, hop.Link)
 		}
 		link = hop.Link
+	}
+	if link == "" {
+		return "", errors.New("all these addresses are this host's own: ask from another host")
 	}
 	return link, nil
 }

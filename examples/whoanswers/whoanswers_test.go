@@ -78,7 +78,9 @@ func TestExitCodes(t *testing.T) {
 		{"10.0.3.99 10.0.3.20 10.0.3.50", loose, 1, "multiple"},
 		{"10.0.3.10-12", announce, 0, "1 of 3 addresses: nobody answers."},
 		{"10.0.3.8/30 10.0.3.10", announce, 3, "none"},
-		{"10.0.3.96/28", silent, 0, "16 of 16 addresses"},
+		{"10.0.3.96/28", silent, 0, "14 of 14 addresses"},
+		{"10.0.3.48/29", announce, 0, "5 of 6 addresses"}, // one is the asking host's
+		{"10.0.3.99/32", silent, 3, "none"},
 		{"10.0.3.12", w2Down, 3, "none"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
@@ -100,7 +102,7 @@ func TestUsageErrors(t *testing.T) {
 		"10.0.3.9-1":                   "ends before it begins",
 		"10.0.3.9-":                    "not an address",
 		"-10":                          "unknown shorthand",
-		"10.0.0.0/8":                   "more than 65536",
+		"10.0.0.0/8":                   "more than 4096",
 		"127.0.0.1":                    "not an address that ARP can ask for",
 		"10.0.3.20 -o xml":             "want table or json",
 		"10.0.3.20 --expect nonsense":  "--expect",
