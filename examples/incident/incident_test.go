@@ -108,6 +108,7 @@ func TestInterrupted(t *testing.T) {
 		code := run(ctx, settings{simulate: true}, &out, &errOut, nil)
 		assert.Equal(t, exitError, code)
 		assert.Contains(t, errOut.String(), "interrupted")
+		assert.Contains(t, out.String(), "Verdict: not finished")
 		assert.Equal(t, 3*time.Second, time.Since(began))
 	})
 }

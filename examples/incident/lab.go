@@ -54,8 +54,12 @@ func (s *stage) describe(wrong *netnstest.Host) error {
 	if err != nil {
 		return err
 	}
-	s.description = fmt.Sprintf("network namespaces of this machine, joined by a bridge, with kernels that really answer "+
-		"(kube-ipvs0 is of type %s, and wrong nodes treat connections so: %s)", kind, wrong.Forwarding())
+	forwarding := "wrong nodes forward connections as IPVS does"
+	if wrong.Forwarding() == netnstest.StandIn {
+		forwarding = "wrong nodes drop connections, a stand-in for IPVS"
+	}
+	s.description = fmt.Sprintf("network namespaces of this machine, joined by a bridge, whose kernel really answers "+
+		"(kube-ipvs0 is of type %s; %s)", kind, forwarding)
 	return nil
 }
 

@@ -67,6 +67,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags.DurationVar(&set.soak, "soak", defaultSoak, "how long the cure is watched")
 	flags.BoolVar(&set.simulate, "simulate", false, "play on a segment in memory")
 	flags.StringVarP(&output, "output", "o", "text", "text or json")
+	flags.Usage = func() { fmt.Fprintf(errOut, usage, flags.FlagUsages()) }
 	if err := flags.Parse(args); err != nil {
 		return set, err
 	}
@@ -81,6 +82,15 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	}
 	return set, nil
 }
+
+const usage = `Play the outage that strictARP prevents, and its cure, on this machine's kernel.
+
+Usage: incident [flags]
+
+%s
+Exit: 0 all went as expected; 1 something did not; 2 it could not be played;
+3 it was simulated without --simulate, because network namespaces are refused
+`
 
 // run is the program; lab is newLab or a test's.
 func run(ctx context.Context, set settings, out, errOut io.Writer, lab func() (*stage, error)) int {

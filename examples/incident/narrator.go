@@ -50,6 +50,10 @@ type narrator struct {
 	report   report
 }
 
+// legend explains the marks before anything is marked.
+const legend = "Lines marked ok went as expected, also where what is expected is a fault; lines marked FAIL did not. " +
+	"Lines marked > say what was changed."
+
 func (n *narrator) current() *act { return &n.report.Acts[len(n.report.Acts)-1] }
 
 func (n *narrator) act(format string, args ...any) {
@@ -108,13 +112,13 @@ func (n *narrator) busy(format string, args ...any) (done func()) {
 func (t *story) table(r arpcheck.Result) {
 	t.current().Probes = append(t.current().Probes, r)
 	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "\n     NODE\tMAC\tREPLIES\tFIRST\tWHO ANSWERS\n")
+	fmt.Fprintf(w, "\n     NODE\tMAC\tASKED\tREPLIED\tFIRST\tWHO ANSWERS\n")
 	for _, responder := range r.Responders {
-		fmt.Fprintf(w, "     %s\t%s\t%d to %d\t%d\t%s\n", t.name(responder.MAC), responder.MAC,
-			responder.Replies, r.Quality.Requests, responder.WonRounds, t.role(responder))
+		fmt.Fprintf(w, "     %s\t%s\t%d\t%d\t%d\t%s\n", t.name(responder.MAC), responder.MAC,
+			r.Quality.Requests, responder.Replies, responder.WonRounds, t.role(responder))
 	}
 	if len(r.Responders) == 0 {
-		fmt.Fprintf(w, "     -\t-\t0 to %d\t-\tnobody\n", r.Quality.Requests)
+		fmt.Fprintf(w, "     -\t-\t%d\t0\t-\tnobody\n", r.Quality.Requests)
 	}
 	_ = w.Flush()
 	fmt.Fprintln(t.out)
@@ -175,6 +179,9 @@ func (n *narrator) conclude(err error) {
 	}
 	n.report.OK = err == nil && held == all && all > 0
 	n.report.Verdict = fmt.Sprintf("%d of %d expectations held", held, all)
+	if err != nil {
+		n.report.Verdict = fmt.Sprintf("not finished (%d of %d expectations held so far)", held, all)
+	}
 	if n.report.Simulated {
 		n.report.Verdict += " (SIMULATED: no kernel answered)"
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
@@ -77,14 +79,15 @@ func (t *story) stopAnnouncer() {
 
 func (t *story) cast() error {
 	t.act("The cast")
-	t.say("On %s: three Kubernetes nodes (w1, w2, w3), two clients and an observer share one Ethernet segment. "+
-		"A Service of type LoadBalancer has the address %s, the VIP. Its only endpoint is on %s, and "+
-		"externalTrafficPolicy is Local: other nodes have nobody to give a connection to.",
-		t.description, vip, t.announcer().Name())
-	t.say("kube-proxy in ipvs mode puts the VIP on a device, kube-ipvs0, of every node. MetalLB chose %s "+
-		"to announce it: a program there is to answer when somebody asks by ARP \"who has %s?\". "+
-		"Whoever answers gets the traffic.", t.announcer().Name(), vip)
-	t.say("strictARP is off: every node's kernel has arp_ignore 0, the default.")
+	t.say("Three Kubernetes nodes (w1, w2, w3), two clients and an observer share one Ethernet segment: %s.", t.description)
+	t.say("On such a segment a host that wants to send to an address first asks all others by ARP \"who has it?\", and sends to " +
+		"the hardware address (MAC) in the first answer. It keeps that answer as a neighbour entry.")
+	t.say("A Service of type LoadBalancer has the address %s, the VIP. Its only endpoint is on %s, and "+
+		"externalTrafficPolicy is Local: other nodes have nobody to give a connection to.", vip, t.announcer().Name())
+	t.say("MetalLB chose %s to announce the VIP: a program there, the announcer, is to answer when somebody asks for it. But "+
+		"kube-proxy in ipvs mode puts the VIP on a device, kube-ipvs0, of every node, and strictARP is off: every node's "+
+		"kernel has arp_ignore 0, the default, and answers for all addresses of the node.", t.announcer().Name())
+	t.say(legend)
 	return nil
 }
 
@@ -98,7 +101,8 @@ func (t *story) calm() error {
 	if err := t.startAnnouncer(); err != nil {
 		return err
 	}
-	t.say("The announcer starts on %s and tells everybody so in gratuitous ARP frames, for some 5 seconds.", t.announcer().Name())
+	t.say("The announcer starts on %s and tells everybody so, unasked, in gratuitous ARP frames, for some 5 seconds. Clients "+
+		"that have an entry for the VIP correct it.", t.announcer().Name())
 	if err := t.wait(announceTime); err != nil {
 		return err
 	}
@@ -227,7 +231,8 @@ func (t *story) opposite() error {
 	}
 	t.table(result)
 	t.expect(result.Verdict == arpcheck.None, "nobody answers for %s", vip)
-	t.expect(t.connect(victim, unreachableTimeout) != nil, "TCP from %s to %s fails: no such host on the segment", victim.Name(), service)
+	err = t.connect(victim, unreachableTimeout)
+	t.expect(errors.Is(err, syscall.EHOSTUNREACH), "TCP from %s to %s fails: no such host on the segment%s", victim.Name(), service, but(err))
 	return nil
 }
 
