@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Dial opens a TCP connection from the host. The socket stays the host's
@@ -101,7 +102,11 @@ func (s *Server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil && s.keep(conn) {
+		if err != nil { // out of descriptors: there may be some later
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if s.keep(conn) {
 			s.wg.Go(func() { s.talk(conn) })
 		}
 	}
