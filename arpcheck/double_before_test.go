@@ -209,3 +209,35 @@ func TestAnswersLaterThanTheWindow(t *testing.T) {
 		})
 	}
 }
+
+// Requests of others that one pass sees are answered in the next, or between
+// both.
+func TestOthersRequestsAcrossPasses(t *testing.T) {
+	for _, pause := range []time.Duration{0, 2 * time.Millisecond} {
+		t.Run(pause.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := answering(time.Millisecond, node(1))
+				p := w.prober()
+				p.Rounds = 1
+				ask := func(answered time.Duration) func() {
+					return func() {
+						w.deliver(otherAsks(vip, arpcheck.Broadcast))
+						w.later(answered, toHost(reply(node(1), vip)))
+					}
+				}
+				end := arpcheck.DefaultWait
+				time.AfterFunc(end-2*time.Millisecond, ask(3*time.Millisecond))
+				time.AfterFunc(end-time.Millisecond, ask(5*time.Millisecond))
+				if pause > 0 {
+					time.AfterFunc(end+time.Millisecond, ask(5*time.Millisecond))
+				}
+				first := probe(t, p)
+				time.Sleep(pause)
+				second := probe(t, p)
+				assert.Zero(t, first.Responders[0].DoubleAnswers)
+				assert.Zero(t, second.Responders[0].DoubleAnswers, "%+v", second.Responders[0])
+				assert.Greater(t, second.Responders[0].Replies, 1)
+			})
+		})
+	}
+}

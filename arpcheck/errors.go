@@ -39,8 +39,8 @@ func (e *VerdictError) Error() string {
 	if len(r.Responders) > 0 {
 		text += fmt.Sprintf(" (%d responders, first %s)", len(r.Responders), r.Responders[0].MAC)
 	}
-	if len(r.Reasons) > 0 {
-		text += fmt.Sprintf(" %v", r.Reasons)
+	for _, reason := range r.Reasons {
+		text += "; " + reason.Explain()
 	}
 	return text
 }

@@ -151,7 +151,7 @@ func (s *pass) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: the control address %s is this host's own, whose answers it cannot hear: choose another", ErrBadTarget, s.control.target)
 	}
 	s.began = time.Now()
-	s.recallRequests()
+	s.recall()
 	down := s.linkDown
 	if err := s.drain(); err != nil {
 		return err
@@ -168,20 +168,22 @@ func (s *pass) prepare(ctx context.Context) error {
 	return nil
 }
 
-// unknownRequests stands for requests of others that may have been among frames
-// that were dropped before the pass: more than will be answered.
+// unknownRequests stands for requests of others that were not seen, such as those
+// among frames that were dropped before the pass: more than will be answered.
 const unknownRequests = 1 << 20
 
-// recallRequests counts the requests of passes that were cut short and that may
-// be answered yet.
-func (s *pass) recallRequests() {
-	if s.began.Sub(s.cutShort.at) > s.wait {
-		return
-	}
+// recall takes over what the pass before has left.
+func (s *pass) recall() {
+	age := s.began.Sub(s.leftover.at)
 	for _, t := range s.tracks {
-		if left := s.cutShort.asked[t.target]; left.sender == t.sender.Addr {
-			t.recalled = left.requests
-			t.before.own += left.requests
+		if left := s.leftover.asked[t.target]; age <= s.wait && left.sender == t.sender.Addr {
+			t.recalled = left.own
+			t.before.own += left.own
+			t.before.others += left.others
+		}
+		if age <= 2*s.wait {
+			// It took the requests that replies from before this pass answer.
+			t.long.others += unknownRequests
 		}
 	}
 }
@@ -239,21 +241,21 @@ func (s *pass) endRound() {
 	}
 }
 
-// leaveBehind notes, for the next pass, the requests of the last round if its
-// window was not waited for.
+// leaveBehind notes what the next pass has to know.
 func (s *pass) leaveBehind(failed bool) {
-	s.cutShort = cutShort{}
-	if !s.over() && !failed {
-		return
-	}
 	now := time.Now()
-	s.cutShort = cutShort{at: now, asked: make(map[netip.Addr]unanswered)}
+	s.leftover = leftover{at: now, asked: make(map[netip.Addr]unanswered)}
 	for _, t := range s.tracks {
-		n := max(t.before.own, t.asked.own)
-		if now.Sub(s.began) <= s.wait {
-			n += t.recalled
+		left := unanswered{sender: t.sender.Addr, others: t.othersUnanswered()}
+		if s.over() || failed {
+			left.own = max(t.before.own, t.asked.own)
+			if now.Sub(s.began) <= s.wait {
+				left.own += t.recalled
+			}
 		}
-		s.cutShort.asked[t.target] = unanswered{sender: t.sender.Addr, requests: n}
+		if left.own > 0 || left.others > 0 {
+			s.leftover.asked[t.target] = left
+		}
 	}
 }
 

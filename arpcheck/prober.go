@@ -74,7 +74,7 @@ type Prober struct {
 	turn chan struct{} // holds a token while a pass runs
 	// Guarded by turn:
 	closed    bool
-	cutShort  cutShort
+	leftover  leftover
 	lastDrops uint64 // when the pass before ended
 }
 
@@ -178,15 +178,15 @@ func (p *Prober) takeTurn(ctx context.Context) error {
 
 func (p *Prober) endTurn() { <-p.turn }
 
-// cutShort is what a pass that was cut short had asked last.
-type cutShort struct {
-	at    time.Time
-	asked map[netip.Addr]unanswered // by target
+// leftover is what a pass leaves to the next: requests that may be answered yet.
+type leftover struct {
+	at    time.Time // when the pass ended; zero if there was none
+	asked map[netip.Addr]unanswered
 }
 
 type unanswered struct {
-	sender   netip.Addr
-	requests int
+	sender      netip.Addr
+	own, others int
 }
 
 // options are a Prober's settings with its defaults filled in.
@@ -204,6 +204,8 @@ func (p *Prober) options() (options, error) {
 		interval: p.Interval, maxResponders: p.MaxResponders,
 	}
 	switch {
+	case p.Conn == nil:
+		return o, errors.New("arpcheck: probe without a Conn: get the Prober from Open, or set its Conn")
 	case p.Rounds < 0 || p.Wait < 0 || p.Interval < 0 || p.MaxResponders < 0:
 		return o, fmt.Errorf("arpcheck: probe on %s: negative Rounds, Wait, Interval or MaxResponders", p.Link)
 	case p.Sender.IsValid() && !p.Sender.Unmap().Is4():

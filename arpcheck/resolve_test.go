@@ -28,11 +28,11 @@ func TestResolve(t *testing.T) {
 		{name: "none", want: arpcheck.ErrNoResponder, says: []string{"nobody answers"}},
 		{name: "multiple", who: []arpcheck.MAC{node(1), node(2)}, want: arpcheck.ErrMultipleResponders,
 			says: []string{"more than one MAC", "2", node(1).String()}},
-		{name: "inconclusive: too few rounds", rounds: 1, want: arpcheck.ErrInconclusive, says: []string{"too-few-rounds"}},
+		{name: "inconclusive: too few rounds", rounds: 1, want: arpcheck.ErrInconclusive, says: []string{arpcheck.TooFewRounds.Explain()}},
 		{name: "inconclusive: cut short", who: []arpcheck.MAC{node(1)}, timeout: time.Second, want: arpcheck.ErrInconclusive,
-			says: []string{"cut-short", node(1).String()}},
+			says: []string{arpcheck.CutShort.Explain(), node(1).String()}},
 		{name: "multiple: cut short", who: []arpcheck.MAC{node(1), node(2)}, timeout: time.Second,
-			want: arpcheck.ErrMultipleResponders, says: []string{"cut-short"}},
+			want: arpcheck.ErrMultipleResponders, says: []string{arpcheck.CutShort.Explain()}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -123,6 +123,19 @@ func owing(missing, byOthers int) owed {
 	return owed{toOthers: toOthers, toUs: missing - toOthers}
 }
 
+// othersUnanswered is how many requests of others of the last round may be
+// answered yet, by the MAC that has answered the fewest.
+func (t *track) othersUnanswered() int {
+	most := 0
+	if len(t.responders) == 0 {
+		most = t.before.others
+	}
+	for i := range t.responders {
+		most = max(most, t.responders[i].owed.toOthers)
+	}
+	return most
+}
+
 func (t *track) earlyReply(mac [6]byte) {
 	if t.earlyReplies == nil {
 		t.earlyReplies = make(map[[6]byte]int)

@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 	for name, row := range map[string]struct{ got, want error }{
 		"no such interface":      {h.SetLink("eth9", true), fs.ErrNotExist},
 		"address of no NIC":      {h.AddAddr("eth9", addr(12), arpchecktest.ScopeGlobal), fs.ErrNotExist},
-		"twice the same VIP":     {h.HoldVIP(vip), fs.ErrExist},
+		"twice the same address": {h.AddAddr("kube-ipvs0", netip.PrefixFrom(vip, 32), arpchecktest.ScopeGlobal), fs.ErrExist},
 		"IPv6 VIP":               {h.HoldVIP(v6), fs.ErrInvalid},
 		"VIP that is not held":   {h.DropVIP(addr(99).Addr()), fs.ErrNotExist},
 		"sysctl of no interface": {h.SetSysctl("eth9", "arp_ignore", 1), fs.ErrNotExist},
