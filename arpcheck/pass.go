@@ -174,16 +174,14 @@ const unknownRequests = 1 << 20
 
 // recall takes over what the pass before has left.
 func (s *pass) recall() {
-	age := s.began.Sub(s.leftover.at)
+	if s.began.Sub(s.leftover.at) > s.wait {
+		return
+	}
 	for _, t := range s.tracks {
-		if left := s.leftover.asked[t.target]; age <= s.wait && left.sender == t.sender.Addr {
+		if left := s.leftover.asked[t.target]; left.sender == t.sender.Addr {
 			t.recalled = left.own
 			t.before.own += left.own
 			t.before.others += left.others
-		}
-		if age <= 2*s.wait {
-			// It took the requests that replies from before this pass answer.
-			t.long.others += unknownRequests
 		}
 	}
 }
