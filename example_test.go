@@ -2,9 +2,12 @@ package strictarp_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 func Example() {
@@ -48,4 +51,35 @@ func ExampleFacts() {
 	fmt.Println("links observed:", w1.Links != nil, "- sysctls observed:", w1.Sysctls != nil)
 	// Output:
 	// links observed: true - sysctls observed: false
+}
+
+func ExampleNodeFacts_WouldReply() {
+	vip := netip.MustParseAddr("10.0.3.20")
+	node := strictarp.NodeFacts{ // as Observe returns it
+		Links: []strictarp.Link{
+			{Name: "eth0", Up: true, Addrs: []strictarp.Address{{Prefix: netip.MustParsePrefix("10.0.3.11/24"), Scope: strictarp.ScopeGlobal}}},
+			{Name: "kube-ipvs0", NoARP: true, Addrs: []strictarp.Address{{Prefix: netip.PrefixFrom(vip, 32), Scope: strictarp.ScopeGlobal}}},
+		},
+		Sysctls: &sysctl.ARP{
+			All:        sysctl.Values{sysctl.ARPIgnore: 1, sysctl.ARPFilter: 0, sysctl.RPFilter: 0},
+			Interfaces: map[string]sysctl.Values{"eth0": {sysctl.ARPIgnore: 0, sysctl.ARPFilter: 0, sysctl.RPFilter: 0}},
+		},
+	}
+	question := strictarp.Question{Link: "eth0", Sender: netip.MustParseAddr("10.0.3.50"), Target: vip}
+	answer, err := node.WouldReply(question)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(answer.Replies, answer.Why)
+
+	delete(node.Sysctls.All, sysctl.ARPIgnore)
+	_, err = node.WouldReply(question)
+	var unknown *strictarp.UnknownError
+	if errors.As(err, &unknown) {
+		fmt.Println("not known:", unknown.Missing[0].What)
+	}
+	// Output:
+	// false arp_ignore is 1 and the target is not an address of the receiving interface. In effect is arp_ignore 1: conf/all has 1, conf/"eth0" 0.
+	// not known: arp_ignore of "eth0" and "all"
 }

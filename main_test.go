@@ -1,0 +1,9 @@
+package strictarp_test
+
+import (
+	"testing"
+
+	"github.com/strictarp/strictarp/arpcheck/netnstest"
+)
+
+func TestMain(m *testing.M) { netnstest.Main(m) }
