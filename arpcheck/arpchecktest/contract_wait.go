@@ -23,8 +23,8 @@ func checkPastDeadline(t testing.TB, w Wire) {
 
 func checkDeadline(t testing.TB, w Wire) {
 	for _, d := range []time.Duration{-time.Hour, w.Patience} {
-		w.deadline(t, w.Conn, d)
 		start := time.Now()
+		w.deadline(t, w.Conn, d)
 		err := w.receiveAll(w.Conn)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("Receive with a deadline in %v returned %v", d, err)

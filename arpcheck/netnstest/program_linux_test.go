@@ -31,7 +31,8 @@ func programs() map[string]func() int {
 		}),
 		"wait": entered(func() int { // to be killed
 			say("ready %d", os.Getpid())
-			select {}
+			time.Sleep(time.Hour) // not select{}, which Go takes for a deadlock
+			return 0
 		}),
 		"catch": entered(func() int { // how often is a signal passed on?
 			signals := make(chan os.Signal, 8)

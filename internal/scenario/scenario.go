@@ -51,7 +51,7 @@ type Sysctl struct {
 // Pass is one probe.
 type Pass struct {
 	Before []Action
-	During []Action // while the first window is open
+	During []Action // while windows are open
 	Sender netip.Addr
 	// Patient probes wait as long as a Prober does by default, others a fraction.
 	Patient bool

@@ -14,8 +14,9 @@ import (
 
 // moduleInfo is what a module's file says about itself.
 type moduleInfo struct {
-	needs []string // modules that must be there before
-	soft  []string // modules that should be there before, if the kernel has them
+	needs   []string // modules that must be there before
+	soft    []string // modules that should be there before, if the kernel has them
+	aliases []string
 }
 
 // readInfo reads the .modinfo section of a module: NUL-terminated "key=value"
@@ -39,6 +40,8 @@ func readInfo(module []byte) (moduleInfo, error) {
 		switch key {
 		case "depends":
 			info.needs = append(info.needs, strings.FieldsFunc(value, func(r rune) bool { return r == ',' })...)
+		case "alias":
+			info.aliases = append(info.aliases, value)
 		case "softdep":
 			info.soft = append(info.soft, softBefore(value)...)
 		}

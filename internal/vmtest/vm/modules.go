@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -64,8 +66,9 @@ func (m *Modules) Order(names ...string) ([]Module, error) {
 
 type order struct {
 	*Modules
-	list  []Module
-	state map[string]int
+	list    []Module
+	state   map[string]int
+	aliases map[string]string // module by alias; nil until needed
 }
 
 // States of a module in an order.
@@ -92,8 +95,11 @@ func (o *order) add(name, neededBy string) error {
 		return fmt.Errorf("order kernel modules: %s: %w", name, err)
 	}
 	for _, soft := range info.soft {
-		// A soft one may be an alias, or missing: the module does without it.
-		if soft = strings.ReplaceAll(soft, "-", "_"); o.files[soft] != "" && o.state[soft] != open {
+		soft, err := o.find(soft)
+		if err != nil {
+			return err
+		}
+		if soft != "" && o.state[soft] != open {
 			info.needs = append(info.needs, soft)
 		}
 	}
@@ -104,6 +110,44 @@ func (o *order) add(name, neededBy string) error {
 	}
 	o.state[name] = added
 	o.list = append(o.list, module)
+	return nil
+}
+
+// find returns the module that a softdep means by a name or an alias, or ""
+// where the kernel has none in a file: the module does without it.
+func (o *order) find(soft string) (string, error) {
+	name := strings.ReplaceAll(soft, "-", "_")
+	if o.files[name] != "" || o.builtin[name] {
+		return name, nil
+	}
+	if o.aliases == nil {
+		if err := o.readAliases(); err != nil {
+			return "", err
+		}
+	}
+	return o.aliases[name], nil
+}
+
+// readAliases reads what modules call themselves besides their names. It reads
+// ciphers and checksums only: softdeps mean those by their aliases (libcrc32c
+// needs crc32c, which is crc32c_generic), and all of a large kernel would take
+// long.
+func (o *order) readAliases() error {
+	o.aliases = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(o.files)) {
+		if !strings.HasPrefix(o.files[name], "kernel/crypto/") {
+			continue
+		}
+		_, info, err := o.read(name)
+		if err != nil {
+			return fmt.Errorf("read aliases of kernel modules: %w", err)
+		}
+		for _, alias := range info.aliases {
+			if alias = strings.ReplaceAll(alias, "-", "_"); o.aliases[alias] == "" {
+				o.aliases[alias] = name
+			}
+		}
+	}
 	return nil
 }
 

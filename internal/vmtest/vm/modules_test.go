@@ -48,8 +48,12 @@ func tree() fstest.MapFS {
 		net + "netfilter/nf_conntrack.ko":         {Data: ko("depends=libcrc32c,nf_defrag_ipv6,nf_defrag_ipv4")},
 		net + "ipv4/netfilter/nf_defrag_ipv4.ko":  {Data: ko("depends=")},
 		net + "ipv6/netfilter/nf_defrag_ipv6.ko":  {Data: ko("depends=ipv6")},
-		"kernel/lib/libcrc32c.ko":                 {Data: ko("softdep=pre: crc32c-generic crc32c post: later", "depends=")},
-		"kernel/crypto/crc32c-generic.ko":         {Data: ko("depends=")},
+		"kernel/lib/libcrc32c.ko":                 {Data: ko("softdep=pre: crc32c post: later", "depends=")},
+		"kernel/crypto/crc32c-generic.ko":         {Data: ko("depends=", "alias=crypto-crc32c", "alias=crc32c")},
+		"kernel/crypto/crc32c_other.ko":           {Data: ko("depends=", "alias=crc32c")},
+		"kernel/crypto/built_in_twin.ko":          {Data: ko("depends=", "alias=af_packet")},
+		"kernel/drivers/net/by_alias.ko":          {Data: ko("softdep=pre: crypto-crc32c af_packet nowhere dummy-alias")},
+		"kernel/drivers/net/dummy_alias_too.ko":   {Data: ko("alias=dummy-alias")},
 		"kernel/crypto/later.ko":                  {Data: ko("depends=")},
 		"kernel/drivers/net/dummy.ko":             {Data: ko("depends=")},
 		"kernel/drivers/net/loop-a.ko":            {Data: ko("depends=loop_b")},
@@ -89,6 +93,7 @@ func TestOrder(t *testing.T) {
 		{"nothing", nil, nil},
 		{"named with a dash", []string{"crc32c-generic"}, []string{"crc32c_generic"}},
 		{"soft needs first, and only the real ones", []string{"libcrc32c"}, []string{"crc32c_generic", "libcrc32c"}},
+		{"soft needs by an alias, of what is not built in", []string{"by_alias"}, []string{"crc32c_generic", "by_alias"}},
 		{"needs that need", []string{"ip_vs_rr"}, []string{
 			"crc32c_generic", "libcrc32c", "nf_defrag_ipv6", "nf_defrag_ipv4", "nf_conntrack", "ip_vs", "ip_vs_rr",
 		}},
@@ -122,6 +127,12 @@ func TestOrderErrors(t *testing.T) {
 	}
 	_, err := order(t, tree(), "nowhere")
 	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestBadModuleAmongAliases(t *testing.T) {
+	t.Parallel()
+	_, err := order(t, fstest.MapFS{"kernel/crypto/bad.ko": {}, "a.ko": {Data: ko("softdep=pre: crc32c")}}, "a")
+	assert.ErrorContains(t, err, "read aliases of kernel modules: read kernel/crypto/bad.ko")
 }
 
 func TestModuleData(t *testing.T) {
