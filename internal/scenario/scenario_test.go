@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	shortWait   = 150 * time.Millisecond
+	shortWait = 150 * time.Millisecond
 	// duringDelay is into the second round: a busy machine may begin the first late.
 	duringDelay = 200 * time.Millisecond
 )
