@@ -99,27 +99,12 @@ func combine(p Param, all, own int) (value int, ok bool) {
 	}
 	const iface = "interface"
 	h := arprule.Host{Interfaces: []arprule.Interface{{Name: iface}}}
-	field := confField(p)
-	if field == nil {
+	name := string(p)
+	ofAll, ofInterface := h.All.Param(name), h.Interfaces[0].Conf.Param(name)
+	if ofAll == nil {
 		return 0, false
 	}
-	*field(&h.All), *field(&h.Interfaces[0].Conf) = all, own
+	*ofAll, *ofInterface = all, own
 	effective := h.Effective(iface)
-	return *field(&effective), true
-}
-
-// confField returns where arprule keeps a parameter, or nil if it does not.
-func confField(p Param) func(*arprule.Conf) *int {
-	return map[Param]func(*arprule.Conf) *int{
-		ARPIgnore:         func(c *arprule.Conf) *int { return &c.ArpIgnore },
-		ARPAnnounce:       func(c *arprule.Conf) *int { return &c.ArpAnnounce },
-		ARPFilter:         func(c *arprule.Conf) *int { return &c.ArpFilter },
-		ProxyARP:          func(c *arprule.Conf) *int { return &c.ProxyArp },
-		ProxyARPPVLAN:     func(c *arprule.Conf) *int { return &c.ProxyArpPvlan },
-		RPFilter:          func(c *arprule.Conf) *int { return &c.RpFilter },
-		Forwarding:        func(c *arprule.Conf) *int { return &c.Forwarding },
-		AcceptLocal:       func(c *arprule.Conf) *int { return &c.AcceptLocal },
-		RouteLocalnet:     func(c *arprule.Conf) *int { return &c.RouteLocalnet },
-		DropGratuitousARP: func(c *arprule.Conf) *int { return &c.DropGratuitousArp },
-	}[p]
+	return *effective.Param(name), true
 }

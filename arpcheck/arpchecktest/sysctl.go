@@ -55,37 +55,11 @@ func (h *Host) sysctl(link string, p sysctl.Param) (*int, error) {
 		}
 		conf = &h.kernel.Interfaces[i.index].Conf
 	}
-	if value := parameter(conf, p); value != nil {
+	if value := conf.Param(string(p)); value != nil {
 		return value, nil
 	}
 	return nil, fmt.Errorf("net.ipv4.conf.%s.%s of %s takes no part in ARP and is not simulated: %w",
 		link, p, h.name, os.ErrNotExist)
-}
-
-func parameter(c *arprule.Conf, p sysctl.Param) *int {
-	switch p {
-	case sysctl.ARPIgnore:
-		return &c.ArpIgnore
-	case sysctl.ARPAnnounce:
-		return &c.ArpAnnounce
-	case sysctl.ARPFilter:
-		return &c.ArpFilter
-	case sysctl.ProxyARP:
-		return &c.ProxyArp
-	case sysctl.ProxyARPPVLAN:
-		return &c.ProxyArpPvlan
-	case sysctl.RPFilter:
-		return &c.RpFilter
-	case sysctl.Forwarding:
-		return &c.Forwarding
-	case sysctl.RouteLocalnet:
-		return &c.RouteLocalnet
-	case sysctl.AcceptLocal:
-		return &c.AcceptLocal
-	case sysctl.DropGratuitousARP:
-		return &c.DropGratuitousArp
-	}
-	return nil
 }
 
 // SetStrictARP sets conf/all/arp_ignore and arp_announce to 1 and 2, as

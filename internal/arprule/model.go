@@ -166,3 +166,31 @@ func (a *Address) subnet() netip.Prefix {
 	}
 	return a.Prefix
 }
+
+// Param returns where c keeps the parameter of that name below
+// net/ipv4/conf/INTERFACE, or nil if it takes no part in ARP.
+func (c *Conf) Param(name string) *int {
+	switch name {
+	case "arp_ignore":
+		return &c.ArpIgnore
+	case "arp_announce":
+		return &c.ArpAnnounce
+	case "arp_filter":
+		return &c.ArpFilter
+	case "proxy_arp":
+		return &c.ProxyArp
+	case "proxy_arp_pvlan":
+		return &c.ProxyArpPvlan
+	case "rp_filter":
+		return &c.RpFilter
+	case "forwarding":
+		return &c.Forwarding
+	case "route_localnet":
+		return &c.RouteLocalnet
+	case "accept_local":
+		return &c.AcceptLocal
+	case "drop_gratuitous_arp":
+		return &c.DropGratuitousArp
+	}
+	return nil
+}
