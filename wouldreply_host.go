@@ -194,33 +194,9 @@ func withRules(h arprule.Host) arprule.Host {
 func conf(v sysctl.Values) arprule.Conf {
 	var c arprule.Conf
 	for p, value := range v {
-		if field := confField(&c, p); field != nil {
+		if field := c.Param(string(p)); field != nil {
 			*field = value
 		}
 	}
 	return c
-}
-
-func confField(c *arprule.Conf, p sysctl.Param) *int {
-	switch p {
-	case sysctl.ARPIgnore:
-		return &c.ArpIgnore
-	case sysctl.ARPFilter:
-		return &c.ArpFilter
-	case sysctl.ProxyARP:
-		return &c.ProxyArp
-	case sysctl.ProxyARPPVLAN:
-		return &c.ProxyArpPvlan
-	case sysctl.RPFilter:
-		return &c.RpFilter
-	case sysctl.Forwarding:
-		return &c.Forwarding
-	case sysctl.AcceptLocal:
-		return &c.AcceptLocal
-	case sysctl.RouteLocalnet:
-		return &c.RouteLocalnet
-	case sysctl.DropGratuitousARP:
-		return &c.DropGratuitousArp
-	}
-	return nil // the others are about what the node itself sends and learns
 }

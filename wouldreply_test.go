@@ -24,6 +24,7 @@ func observedNode() strictarp.NodeFacts {
 		for _, p := range sysctl.Params() {
 			v[p] = 0
 		}
+		v[sysctl.SendRedirects] = 1 // the kernel's own value
 		return v
 	}
 	return strictarp.NodeFacts{

@@ -66,6 +66,7 @@ func truthFacts(t *testing.T, row map[string]string) strictarp.NodeFacts {
 		for _, p := range sysctl.Params() {
 			v[p] = 0
 		}
+		v[sysctl.SendRedirects] = 1 // the kernel's own value
 		v[sysctl.Forwarding] = number("ip_forward")
 		return v
 	}

@@ -19,7 +19,7 @@ type unknown struct {
 
 // maxTries bounds the combinations that are tried. It suffices for all parameters
 // of an interface; of a request that is heard one of those nearly always matters.
-const maxTries = 1 << 15
+const maxTries = 1 << 16
 
 // decide returns a host that answers as all do that the node could be, or what
 // is missing to tell.
@@ -75,7 +75,7 @@ func agreeOne(h arprule.Host, r arprule.Request, unknowns []unknown, vary int, r
 func (n NodeFacts) unknowns(q Question) []unknown {
 	var list []unknown
 	for _, p := range sysctl.Params() {
-		if confField(new(arprule.Conf), p) == nil {
+		if new(arprule.Conf).Param(string(p)) == nil || p == sysctl.ARPAnnounce { // that is about the node's own requests
 			continue
 		}
 		if u, ok := n.unknownParam(p, q.Link); ok {
@@ -116,12 +116,12 @@ func (n NodeFacts) unknownParam(p sysctl.Param, link string) (unknown, bool) {
 	for _, value := range candidates(p) {
 		u.could = append(u.could, func(h arprule.Host) arprule.Host {
 			if !all {
-				*confField(&h.All, p) = value
+				*h.All.Param(string(p)) = value
 			}
 			h.Interfaces = slices.Clone(h.Interfaces)
 			for i := range h.Interfaces {
 				if in := &h.Interfaces[i]; lacking[in.Name] {
-					*confField(&in.Conf, p) = value
+					*in.Conf.Param(string(p)) = value
 				}
 			}
 			return h

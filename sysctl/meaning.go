@@ -148,5 +148,9 @@ func switches() map[Param]onOff {
 			off: "take note of gratuitous ARP",
 			on:  "ignore gratuitous ARP",
 		},
+		SendRedirects: {
+			off: "send no ICMP redirects",
+			on:  "tell hosts of a better router by ICMP redirects",
+		},
 	}
 }

@@ -26,13 +26,14 @@ const (
 	AcceptLocal       Param = "accept_local"        // accept packets from the host's own addresses
 	RouteLocalnet     Param = "route_localnet"      // treat 127.0.0.0/8 as routable
 	DropGratuitousARP Param = "drop_gratuitous_arp" // ignore gratuitous ARP
+	SendRedirects     Param = "send_redirects"      // send ICMP redirects, and so check senders by route where that could be needed
 )
 
 // Params returns the parameters that ReadARP reads, in a fixed order.
 func Params() []Param {
 	return []Param{
 		ARPIgnore, ARPAnnounce, ARPFilter, ARPAccept, ARPNotify, ProxyARP, ProxyARPPVLAN,
-		RPFilter, Forwarding, AcceptLocal, RouteLocalnet, DropGratuitousARP,
+		RPFilter, Forwarding, AcceptLocal, RouteLocalnet, DropGratuitousARP, SendRedirects,
 	}
 }
 
@@ -70,8 +71,8 @@ type Effective struct {
 //   - the maximum for arp_ignore, arp_announce, arp_notify, rp_filter and
 //     arp_accept (before Linux 6.0 arp_accept was on if either was);
 //   - on (1) if either is not 0 for arp_filter, proxy_arp, proxy_arp_pvlan,
-//     accept_local, route_localnet and drop_gratuitous_arp (before Linux 5.11
-//     "all" had no effect on proxy_arp_pvlan);
+//     accept_local, route_localnet, drop_gratuitous_arp and send_redirects
+//     (before Linux 5.11 "all" had no effect on proxy_arp_pvlan);
 //   - the interface's own for forwarding. Writing "all" overwrites every
 //     interface's value, but "all" is not looked at afterwards.
 //

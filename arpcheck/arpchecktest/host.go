@@ -38,6 +38,7 @@ func newHost(s *Segment, name string) *Host {
 	h := &Host{
 		seg: s, name: name, done: make(chan struct{}), services: map[netip.AddrPort]bool{},
 		latency: DefaultLatency, rand: s.random(id),
+		kernel: arprule.Host{All: arprule.Conf{SendRedirects: 1}}, defaults: arprule.Conf{SendRedirects: 1},
 	}
 	h.fault.rand = s.random(id + 1)
 	h.addIface(arprule.Interface{Name: "lo", Loopback: true})

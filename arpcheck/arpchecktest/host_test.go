@@ -198,7 +198,7 @@ func TestSysctls(t *testing.T) {
 	assert.Equal(t, 1, forwards, "later ones too")
 	for k, param := range []sysctl.Param{
 		sysctl.ARPIgnore, sysctl.ARPAnnounce, sysctl.ARPFilter, sysctl.ProxyARP, sysctl.ProxyARPPVLAN,
-		sysctl.RPFilter, sysctl.Forwarding, sysctl.RouteLocalnet, sysctl.AcceptLocal, sysctl.DropGratuitousARP,
+		sysctl.RPFilter, sysctl.Forwarding, sysctl.RouteLocalnet, sysctl.AcceptLocal, sysctl.DropGratuitousARP, sysctl.SendRedirects,
 	} {
 		for j, link := range []string{"all", "default", "eth0", "lo"} {
 			require.NoError(t, h.SetSysctl(link, param, 10*k+j))

@@ -11,7 +11,7 @@ import (
 // Sysctl returns net.ipv4.conf.LINK.PARAM, where link is an interface, "all" or
 // "default" and the parameter one that takes part in ARP: arp_ignore, arp_announce,
 // arp_filter, proxy_arp, proxy_arp_pvlan, rp_filter, forwarding,
-// route_localnet, accept_local, drop_gratuitous_arp. The error matches
+// route_localnet, accept_local, drop_gratuitous_arp, send_redirects. The error matches
 // fs.ErrNotExist for others.
 func (h *Host) Sysctl(link string, p sysctl.Param) (int, error) {
 	defer h.seg.enter()()

@@ -87,7 +87,11 @@ func reset(forwarding bool) error {
 			if err != nil {
 				return err
 			}
-			if err := set(k, "0"); err != nil {
+			value := "0"
+			if p == sysctl.SendRedirects {
+				value = "1" // the only one of them that is on
+			}
+			if err := set(k, value); err != nil {
 				return err
 			}
 		}

@@ -82,7 +82,7 @@ func TestSettingsAreTheKernelsDefaults(t *testing.T) {
 		assert.Contains(t, a.Interfaces, netnstest.NIC)
 		for _, p := range sysctl.Params() {
 			want := 0
-			if p == sysctl.Forwarding && h.IsNode() {
+			if p == sysctl.Forwarding && h.IsNode() || p == sysctl.SendRedirects && !h.IsNode() {
 				want = 1
 			}
 			e, err := a.Effective(netnstest.NIC, p)

@@ -6,6 +6,7 @@ package arprule
 //	maximum  arp_ignore, arp_announce, rp_filter       IN_DEV_MAXCONF
 //	either   arp_filter, proxy_arp, proxy_arp_pvlan,
 //	         route_localnet, accept_local,
+//	         send_redirects,
 //	         drop_gratuitous_arp (in arp_process)      IN_DEV_ORCONF
 //	own      forwarding                                IN_DEV_CONF_GET
 //
@@ -34,6 +35,7 @@ func (h *Host) effective(in *Interface) Conf {
 		RouteLocalnet:     either(h.All.RouteLocalnet, own.RouteLocalnet),
 		AcceptLocal:       either(h.All.AcceptLocal, own.AcceptLocal),
 		DropGratuitousArp: either(h.All.DropGratuitousArp, own.DropGratuitousArp),
+		SendRedirects:     either(h.All.SendRedirects, own.SendRedirects),
 	}
 }
 

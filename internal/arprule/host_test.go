@@ -32,6 +32,7 @@ func truthNode() arprule.Host {
 		host   = arprule.ScopeHost
 	)
 	return arprule.Host{
+		All: arprule.Conf{SendRedirects: 1},
 		Interfaces: []arprule.Interface{
 			{Name: "lo", Loopback: true},
 			{Name: "ens33"},

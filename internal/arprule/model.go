@@ -32,6 +32,7 @@ type Conf struct {
 	RouteLocalnet     int // route_localnet
 	AcceptLocal       int // accept_local
 	DropGratuitousArp int // drop_gratuitous_arp
+	SendRedirects     int // send_redirects, which kernels set to 1
 }
 
 // Interface is a network device.
@@ -191,6 +192,8 @@ func (c *Conf) Param(name string) *int {
 		return &c.AcceptLocal
 	case "drop_gratuitous_arp":
 		return &c.DropGratuitousArp
+	case "send_redirects":
+		return &c.SendRedirects
 	}
 	return nil
 }

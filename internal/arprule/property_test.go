@@ -37,6 +37,7 @@ var anyConf = rapid.Custom(func(t *rapid.T) arprule.Conf {
 		ProxyArpPvlan: flag.Draw(t, "proxy_arp_pvlan"), RpFilter: level.Draw(t, "rp_filter"),
 		Forwarding: flag.Draw(t, "forwarding"), RouteLocalnet: flag.Draw(t, "route_localnet"),
 		AcceptLocal: flag.Draw(t, "accept_local"), DropGratuitousArp: flag.Draw(t, "drop_gratuitous_arp"),
+		SendRedirects: flag.Draw(t, "send_redirects"),
 	}
 })
 

@@ -146,8 +146,10 @@ func TestReplyProxy(t *testing.T) {
 		}, client, lan, arprule.ReasonProxyPVLAN},
 		{"pvlan, self probe", pvlan, lan, lan, arprule.ReasonGratuitous},
 		{"pvlan, other interface", pvlan, client, behind, arprule.ReasonNotLocal},
-		// The way back by the same interface always costs the sender a lookup.
+		// Who sends redirects looks senders up where the way on is the way back.
 		{"pvlan, broadcast sender", pvlan, "10.0.3.255", lan, arprule.ReasonSenderBroadcast},
+		{"pvlan, broadcast sender, no redirects", all(pvlan, func(h *arprule.Host) { h.All.SendRedirects = 0 }),
+			"10.0.3.255", lan, arprule.ReasonProxyPVLAN},
 		{"neighbour", neighbour(behind, "ens33"), client, behind, arprule.ReasonProxyNeighbour},
 		{"neighbour on any device", neighbour(behind, ""), client, behind, arprule.ReasonProxyNeighbour},
 		{"neighbour of another interface", neighbour(behind, "eth1"), client, behind, arprule.ReasonNotLocal},

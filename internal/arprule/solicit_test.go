@@ -109,12 +109,12 @@ func TestEffective(t *testing.T) {
 			RpFilter: -1, Forwarding: 1, RouteLocalnet: 1, AcceptLocal: 0, DropGratuitousArp: 1,
 		},
 		Interfaces: []arprule.Interface{{Name: "eth0.100", Conf: arprule.Conf{
-			ArpIgnore: 4, ArpAnnounce: 1, ArpFilter: 2, RpFilter: 0, AcceptLocal: -1,
+			ArpIgnore: 4, ArpAnnounce: 1, ArpFilter: 2, RpFilter: 0, AcceptLocal: -1, SendRedirects: 1,
 		}}},
 	}
 	assert.Equal(t, arprule.Conf{
 		ArpIgnore: 4, ArpAnnounce: 2, ArpFilter: 1, ProxyArp: 1, ProxyArpPvlan: 1,
-		RpFilter: 0, Forwarding: 0, RouteLocalnet: 1, AcceptLocal: 1, DropGratuitousArp: 1,
+		RpFilter: 0, Forwarding: 0, RouteLocalnet: 1, AcceptLocal: 1, DropGratuitousArp: 1, SendRedirects: 1,
 	}, h.Effective("eth0.100"))
 	// A new interface under all=1 shows its own 0 and obeys 1.
 	assert.Equal(t, 1, h.Effective("new").ArpIgnore)

@@ -6,10 +6,11 @@ import "net/netip"
 // of net/ipv4/fib_frontend.c: the same check that IP packets get, which ARP
 // undergoes because arp_process asks for an input route.
 //
-// back is set where the route to the target leaves by the receiving interface;
-// the kernel then never takes the short cut (send_redirects is 1 by default).
+// back is set where the route to the target leaves by the receiving interface.
+// A kernel that sends redirects wants to know the route back then, and takes no
+// short cut.
 func (c *check) source(back bool) Reason {
-	if c.conf.RpFilter != 0 || back {
+	if c.conf.RpFilter != 0 || back && c.conf.SendRedirects != 0 {
 		return c.sourceByRoute()
 	}
 	if c.conf.AcceptLocal != 0 {

@@ -76,10 +76,11 @@ func (r truthRow) number(t *testing.T, column string) int {
 func (r truthRow) conf(t *testing.T, prefix string) arprule.Conf {
 	t.Helper()
 	return arprule.Conf{
-		ArpIgnore: r.number(t, prefix+"_arp_ignore"),
-		ArpFilter: r.number(t, prefix+"_arp_filter"),
-		ProxyArp:  r.number(t, prefix+"_proxy_arp"),
-		RpFilter:  r.number(t, prefix+"_rp_filter"),
+		SendRedirects: 1, // the kernel's own value, which the runs left alone
+		ArpIgnore:     r.number(t, prefix+"_arp_ignore"),
+		ArpFilter:     r.number(t, prefix+"_arp_filter"),
+		ProxyArp:      r.number(t, prefix+"_proxy_arp"),
+		RpFilter:      r.number(t, prefix+"_rp_filter"),
 	}
 }
 
