@@ -35,6 +35,12 @@ func New() (*NS, error) { return newNS() }
 // close it.
 func Current() (*NS, error) { return current() }
 
+// OfProcess returns the network namespace that a process or thread is in now.
+// The caller must close it. It needs CAP_SYS_PTRACE over the process; without,
+// the error matches fs.ErrPermission. If there is no such process it matches
+// fs.ErrNotExist.
+func OfProcess(pid int) (*NS, error) { return ofProcess(pid) }
+
 // Do calls f in the namespace, on a goroutine and thread of its own, and
 // returns its error once the thread is back where it came from. What f opens
 // belongs to the namespace and may be used anywhere later; goroutines that f

@@ -34,6 +34,15 @@ func current() (*NS, error) {
 	return &NS{handle: handle}, nil
 }
 
+func ofProcess(pid int) (*NS, error) {
+	path := fmt.Sprintf("/proc/%d/ns/net", pid)
+	handle, err := netns.GetFromPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("netns: open %s: %w", path, err)
+	}
+	return &NS{handle: handle}, nil
+}
+
 func (n *NS) do(f func() error) error {
 	return excursion(func() error {
 		return n.FD(func(fd int) error {

@@ -11,4 +11,5 @@ var errUnsupported = fmt.Errorf("netns: network namespaces exist only on Linux: 
 
 func newNS() (*NS, error)           { return nil, errUnsupported }
 func current() (*NS, error)         { return nil, errUnsupported }
+func ofProcess(int) (*NS, error)    { return nil, errUnsupported }
 func (n *NS) do(func() error) error { return errUnsupported }
