@@ -133,7 +133,7 @@ const flagLoopback = 0x8 // IFF_LOOPBACK of linux/if.h
 
 func (ob *observer) link(d ipvs.Device) Link {
 	l := Link{
-		Name: escapeName(d.Name), MAC: [6]byte(d.MAC), Kind: d.Kind, Up: d.Up, NoARP: d.NoARP, Flags: d.Flags,
+		Name: escapeName(d.Name), MAC: [6]byte(d.MAC), PermanentMAC: [6]byte(d.PermanentMAC), Kind: d.Kind, Up: d.Up, NoARP: d.NoARP, Flags: d.Flags,
 		Loopback: d.Flags&flagLoopback != 0, Addrs: make([]Address, 0, len(d.Addresses)),
 	}
 	if d.Master != 0 {

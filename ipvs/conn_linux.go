@@ -148,10 +148,17 @@ func fail(what string, err error) error {
 
 func device(l rtnl.Link) Device {
 	return Device{
-		Name: l.Name, Index: l.Index, Kind: l.Kind, MAC: MAC(l.MAC),
+		Name: l.Name, Index: l.Index, Kind: l.Kind, MAC: MAC(l.MAC), PermanentMAC: permanent(l),
 		Up: l.Flags&rtnl.FlagUp != 0, NoARP: l.Flags&rtnl.FlagNoARP != 0,
 		State: operState(l.OperState), Flags: l.Flags, Master: l.Master,
 	}
+}
+
+func permanent(l rtnl.Link) MAC {
+	if l.Permanent == l.MAC {
+		return MAC{}
+	}
+	return MAC(l.Permanent)
 }
 
 func addresses(d *rtnl.Decoder, list []rtnl.Address) []Address {

@@ -21,6 +21,9 @@ type Device struct {
 	// is, "bridge" or "veth". It is empty for hardware and for lo.
 	Kind string `json:"kind,omitempty"`
 	MAC  MAC    `json:"mac,omitzero"` // zero if it has none
+	// PermanentMAC is the hardware's own, where it differs: of a bond's ports,
+	// which share one MAC.
+	PermanentMAC MAC `json:"permanentMAC,omitzero"`
 	// Up is the administrative state. kube-ipvs0 is down: the kernel answers for
 	// its addresses all the same.
 	Up    bool   `json:"up"`

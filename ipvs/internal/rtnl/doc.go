@@ -30,13 +30,14 @@ const (
 
 // Attributes of links and addresses.
 const (
-	iflaAddress   = 1
-	iflaName      = 3
-	iflaMaster    = 10
-	iflaOperState = 16
-	iflaLinkInfo  = 18
-	iflaExtMask   = 29
-	infoKind      = 1 // in iflaLinkInfo
+	iflaAddress     = 1
+	iflaName        = 3
+	iflaMaster      = 10
+	iflaOperState   = 16
+	iflaLinkInfo    = 18
+	iflaExtMask     = 29
+	iflaPermAddress = 54
+	infoKind        = 1 // in iflaLinkInfo
 
 	ifaAddress = 1
 	ifaLocal   = 2

@@ -14,6 +14,7 @@ type Link struct {
 	Name      string
 	Kind      string // such as "dummy"; empty for hardware and loopback
 	MAC       [6]byte
+	Permanent [6]byte // the hardware's own MAC; zero if it has none
 	Flags     uint32
 	OperState uint8 // RFC 2863, see linux/if.h
 	Master    int   // index of the bridge or bond it is a port of, or 0
@@ -45,6 +46,10 @@ func (l *Link) set(typ uint16, value []byte) error {
 	case iflaAddress:
 		if len(value) == len(l.MAC) { // others, as of tunnels, are no MAC
 			l.MAC = [6]byte(value)
+		}
+	case iflaPermAddress:
+		if len(value) == len(l.Permanent) {
+			l.Permanent = [6]byte(value)
 		}
 	case iflaOperState:
 		if len(value) == 1 {

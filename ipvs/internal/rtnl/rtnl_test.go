@@ -98,6 +98,20 @@ func TestLinks(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ENODEV)
 }
 
+// A bond's port: index 3, its MAC the bond's, its own in IFLA_PERM_ADDRESS.
+func TestPermanentMAC(t *testing.T) {
+	t.Parallel()
+	body := append([]byte{0, 0, 1, 0, 3, 0, 0, 0}, make([]byte, 8)...)
+	body = append(body, 9, 0, 3, 0, 'e', 'n', 'o', '2', 0, 0, 0, 0) // IFLA_IFNAME
+	body = append(body, 10, 0, 1, 0, 0, 0, 0x5e, 0, 0x53, 0x0a, 0, 0)
+	body = append(body, 10, 0, 54, 0, 0, 0, 0x5e, 0, 0x53, 0x1a, 0, 0)
+	l, err := rtnl.ParseLink(rtnl.Message{Type: rtnl.NewLink, Body: body})
+	require.NoError(t, err)
+	assert.Equal(t, rtnl.Link{
+		Index: 3, Name: "eno2", MAC: [6]byte{0, 0, 0x5e, 0, 0x53, 0x0a}, Permanent: [6]byte{0, 0, 0x5e, 0, 0x53, 0x1a},
+	}, l)
+}
+
 // What a dump says of itself may be in any of its messages.
 func TestReplyStatus(t *testing.T) {
 	t.Parallel()
