@@ -47,15 +47,18 @@ func (n NodeFacts) Link(name string) (Link, bool) {
 type Link struct {
 	// Name is the interface's name. Observe writes a backslash, and each byte that
 	// is not UTF-8, as \xNN: JSON would lose such bytes.
-	Name     string       `json:"name"`
-	MAC      arpcheck.MAC `json:"mac,omitzero"`       // zero for an interface without one
-	Kind     string       `json:"kind,omitempty"`     // such as "dummy" or "bridge"; empty for hardware, or if not observed
-	Up       bool         `json:"up"`                 // administratively up
-	NoARP    bool         `json:"noARP"`              // it neither asks nor answers itself, as kube-ipvs0
-	Loopback bool         `json:"loopback,omitempty"` // it is lo
-	Flags    uint32       `json:"flags,omitempty"`    // all, as netdevice(7) lists them; 0 if not observed
-	Master   string       `json:"master,omitempty"`   // the bridge or bond it is a port of, or its VRF
-	Addrs    []Address    `json:"addrs,omitzero"`     // IPv4 addresses; nil if not observed
+	Name string       `json:"name"`
+	MAC  arpcheck.MAC `json:"mac,omitzero"` // zero for an interface without one
+	// PermanentMAC is the hardware's own, where it differs: of a bond's ports, which
+	// share one MAC.
+	PermanentMAC arpcheck.MAC `json:"permanentMAC,omitzero"`
+	Kind         string       `json:"kind,omitempty"`     // such as "dummy" or "bridge"; empty for hardware, or if not observed
+	Up           bool         `json:"up"`                 // administratively up
+	NoARP        bool         `json:"noARP"`              // it neither asks nor answers itself, as kube-ipvs0
+	Loopback     bool         `json:"loopback,omitempty"` // it is lo
+	Flags        uint32       `json:"flags,omitempty"`    // all, as netdevice(7) lists them; 0 if not observed
+	Master       string       `json:"master,omitempty"`   // the bridge or bond it is a port of, or its VRF
+	Addrs        []Address    `json:"addrs,omitzero"`     // IPv4 addresses; nil if not observed
 }
 
 // Address is an IPv4 address of an interface.
