@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/kubeproxy"
+	"github.com/strictarp/strictarp/metallb"
 )
 
 // FactsVersion is the version of the JSON form of Facts that this package
@@ -23,7 +25,23 @@ type Facts struct {
 	At       time.Time            `json:"at"`
 	Nodes    map[string]NodeFacts `json:"nodes,omitzero"`    // by the node's name
 	Vantages []Vantage            `json:"vantages,omitzero"` // places from which VIPs were asked for
-	Missing  []Missing            `json:"missing,omitzero"`  // what could not be observed
+
+	Cluster   *ClusterFacts      `json:"cluster,omitzero"`   // objects of the API server; nil if not observed
+	KubeProxy []kubeproxy.Config `json:"kubeProxy,omitzero"` // what kube-proxy is told, by each source; nil if not observed
+	// MetalLB is what is announced in layer 2, by whom and how, with the Services
+	// and nodes that it is about. It is observed also where MetalLB is not installed.
+	MetalLB *metallb.State `json:"metallb,omitzero"`
+	Missing []Missing      `json:"missing,omitzero"` // what could not be observed
+}
+
+// ClusterFacts are objects of the API server.
+type ClusterFacts struct {
+	At      time.Time `json:"at"`
+	Source  string    `json:"source"`
+	Version string    `json:"version,omitempty"` // the server's, such as v1.37.2; empty if not known
+	// Objects are those that were read, without the contents of Secrets. An empty
+	// list among them says that there are no objects of its kind.
+	Objects Objects `json:"objects,omitzero"`
 }
 
 // Vantage is a host that asks for VIPs, such as a client or a load balancer,
@@ -34,8 +52,13 @@ type Vantage struct {
 	At     time.Time `json:"at"`             // when it was observed
 	Source string    `json:"source"`         // how, such as "packet socket" or a file's name
 
-	Probes     []arpcheck.Result `json:"probes,omitzero"`     // what VIPs were answered by
-	Neighbours []Neighbour       `json:"neighbours,omitzero"` // its neighbour cache, IPv4
+	Links      []Link               `json:"links,omitzero"`      // its own interfaces; nil if not observed
+	Probes     []arpcheck.Result    `json:"probes,omitzero"`     // who answered for which address, in the order asked
+	Claims     []arpcheck.AddrClaim `json:"claims,omitzero"`     // what else was heard; nil if nobody listened
+	Neighbours []Neighbour          `json:"neighbours,omitzero"` // its neighbour cache, IPv4
+	// Capture counts the frames of the capture that probes and claims are from; nil
+	// if they are from none.
+	Capture *arpcheck.CaptureQuality `json:"capture,omitzero"`
 }
 
 // Missing is something that could not be observed. It is why a finding may be

@@ -6,6 +6,8 @@ import (
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/ipvs"
+	"github.com/strictarp/strictarp/kubeproxy"
+	"github.com/strictarp/strictarp/metallb"
 	"github.com/strictarp/strictarp/sysctl"
 )
 
@@ -21,8 +23,8 @@ type NodeFacts struct {
 	// left out for addresses that have one. They are in the kernel's order: of
 	// those with the same destination, table and metric it uses the first. Nil if
 	// not observed.
-	Routes []Route `json:"routes,omitzero"`
-	Rules  []Rule  `json:"rules,omitzero"` // policy routing, IPv4; nil if not observed
+	Routes []Route      `json:"routes,omitzero"`
+	Rules  []PolicyRule `json:"rules,omitzero"` // policy routing, IPv4; nil if not observed
 
 	Neighbours      []Neighbour      `json:"neighbours,omitzero"`      // IPv4; nil if not observed
 	ProxyNeighbours []ProxyNeighbour `json:"proxyNeighbours,omitzero"` // IPv4; nil if not observed
@@ -30,6 +32,24 @@ type NodeFacts struct {
 	IPVS      *ipvs.Table       `json:"ipvs,omitzero"`      // nil if not observed, or the kernel has none: see Missing
 	Persisted *sysctl.Persisted `json:"persisted,omitzero"` // what files set at boot; nil if not observed
 	KubeProxy []Process         `json:"kubeProxy,omitzero"` // running kube-proxies, one on a healthy node; nil if not observed
+
+	// Running is what kube-proxy says of itself; nil if it was not asked.
+	Running      *kubeproxy.Running `json:"running,omitzero"`
+	KubeProxyLog []string           `json:"kubeProxyLog,omitzero"` // the last lines of its log, at most 200; nil if not observed
+
+	Speaker *SpeakerFacts `json:"speaker,omitzero"` // MetalLB's speaker; nil if not observed
+
+	// Counters are those of the network stack, by the names that nstat(8) prints,
+	// such as "TcpExtIPReversePathFilter"; nil if not observed.
+	Counters map[string]uint64 `json:"counters,omitzero"`
+}
+
+// SpeakerFacts are what was observed of a node's MetalLB speaker. Parts that are
+// nil were not observed.
+type SpeakerFacts struct {
+	Args    []string                `json:"args,omitzero"` // its command line
+	Log     *metallb.SpeakerLog     `json:"log,omitzero"`
+	Metrics *metallb.SpeakerMetrics `json:"metrics,omitzero"`
 }
 
 // Link returns the interface of a name, and whether there is one among those
@@ -110,8 +130,8 @@ type Route struct {
 	Metric   int          `json:"metric,omitempty"`   // the lowest wins
 }
 
-// Rule is a rule of policy routing, as ip-rule(8) lists them.
-type Rule struct {
+// PolicyRule is a rule of policy routing, as ip-rule(8) lists them.
+type PolicyRule struct {
 	Priority int `json:"priority"` // the lowest is asked first
 	Table    int `json:"table"`    // 0 if it names none
 	// Mark is the firewall mark, in the bits of Mask, that packets need to have; a

@@ -168,7 +168,7 @@ func routeType(typ uint8) RouteType {
 }
 
 func (ob *observer) readRules() error {
-	found := []Rule{}
+	found := []PolicyRule{}
 	err := dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, func(msg []byte) error {
 		h, attrs, err := parseHeader(msg)
 		if err != nil {
@@ -186,8 +186,8 @@ func (ob *observer) readRules() error {
 
 // rule reads struct fib_rule_hdr and its attributes (linux/fib_rules.h). What is
 // not known here selects something, until it is known not to.
-func rule(h header, attrs []byte) Rule {
-	r := Rule{Table: int(h.table), Other: h.typ != nl.FR_ACT_TO_TBL || h.dstBits != 0 || h.srcBits != 0 || h.tos != 0 || h.flags&invert != 0}
+func rule(h header, attrs []byte) PolicyRule {
+	r := PolicyRule{Table: int(h.table), Other: h.typ != nl.FR_ACT_TO_TBL || h.dstBits != 0 || h.srcBits != 0 || h.tos != 0 || h.flags&invert != 0}
 	for typ, value := range attributes(attrs) {
 		switch {
 		case typ == nl.FRA_L3MDEV && len(value) == 1:

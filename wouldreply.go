@@ -71,10 +71,6 @@ func (e *UnknownError) Error() string {
 // Assumed. The error matches fs.ErrNotExist if the node has no such interface,
 // and fs.ErrInvalid for what is no IPv4 address.
 //
-// The setting send_redirects is not among what is observed and taken to be 1, the
-// kernel's default: with 0 proxy ARP is also answered to a sender that is no
-// address of the node but routed to it, such as one in a subnet on lo.
-//
 // A bridge, bond or macvlan is an interface of its own: a node answers once for
 // each interface that hears the request.
 func (n NodeFacts) WouldReply(q Question) (Answer, error) {

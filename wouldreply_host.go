@@ -44,7 +44,7 @@ func (n NodeFacts) host(q Question) (arprule.Host, error) {
 	for _, p := range n.ProxyNeighbours {
 		h.ProxyNeighbours = append(h.ProxyNeighbours, arprule.ProxyNeighbour{Addr: p.Addr.Unmap(), Interface: p.Link})
 	}
-	if slices.ContainsFunc(n.Rules, func(r Rule) bool { return !r.standard() }) {
+	if slices.ContainsFunc(n.Rules, func(r PolicyRule) bool { return !r.standard() }) {
 		h = withRules(h)
 	}
 	return h, nil
@@ -164,7 +164,7 @@ func (s Scope) rule() (arprule.Scope, error) {
 
 // standard reports whether every namespace has the rule, or gets it with its
 // first VRF.
-func (r Rule) standard() bool {
+func (r PolicyRule) standard() bool {
 	if r.Other || r.Mask != 0 {
 		return false
 	}

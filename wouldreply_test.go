@@ -42,7 +42,7 @@ func observedNode() strictarp.NodeFacts {
 		Routes: []strictarp.Route{
 			{Dst: prefix("10.0.3.0/24"), Link: "eth0"}, {Dst: prefix("10.9.0.0/24"), Link: "eth1"}, {Dst: prefix("172.31.0.0/16"), Link: "eth1"},
 		},
-		Rules: []strictarp.Rule{
+		Rules: []strictarp.PolicyRule{
 			{Table: strictarp.TableLocal}, {Priority: 32766, Table: strictarp.TableMain}, {Priority: 32767, Table: strictarp.TableDefault},
 		},
 		ProxyNeighbours: []strictarp.ProxyNeighbour{},
@@ -108,10 +108,10 @@ func TestWouldReply(t *testing.T) {
 		"bridge port": {edited(), strictarp.Question{Link: "port", Sender: addr("10.0.3.50"), Target: addr("10.0.3.20")}, false, "bridge-port", "bridge port"},
 		"kube-ipvs0":  {edited(), strictarp.Question{Link: "kube-ipvs0", Sender: addr("10.0.3.50"), Target: addr("10.0.3.20")}, false, "interface-down", ""},
 		"marks do not matter": {edited(setting("all", sysctl.RPFilter, 1), func(n *strictarp.NodeFacts) {
-			n.Rules = append(n.Rules, strictarp.Rule{Priority: 9, Table: 2004, Mark: 0x200, Mask: 0xf00})
+			n.Rules = append(n.Rules, strictarp.PolicyRule{Priority: 9, Table: 2004, Mark: 0x200, Mask: 0xf00})
 		}), vip, true, "local-address", ""},
 		"a rule, and the local table is asked first": {edited(func(n *strictarp.NodeFacts) {
-			n.Rules = append(n.Rules, strictarp.Rule{Priority: 9, Table: 2004, Mark: 1, Mask: 1})
+			n.Rules = append(n.Rules, strictarp.PolicyRule{Priority: 9, Table: 2004, Mark: 1, Mask: 1})
 			n.Links[2].Addrs = append(n.Links[2].Addrs, strictarp.Address{Prefix: prefix("10.0.3.50/32"), Scope: strictarp.ScopeHost})
 			n.Sysctls.All[sysctl.AcceptLocal] = 1
 		}), vip, true, "local-address", ""},
@@ -160,7 +160,7 @@ func TestWouldReplyNeverGuesses(t *testing.T) {
 		}
 	}
 	foreignRule := func(n *strictarp.NodeFacts) {
-		n.Rules = append(n.Rules, strictarp.Rule{Priority: 100, Table: 7, Other: true})
+		n.Rules = append(n.Rules, strictarp.PolicyRule{Priority: 100, Table: 7, Other: true})
 	}
 	strictRP := setting("all", sysctl.RPFilter, 1)
 	local, port := ask("10.0.3.50", "10.0.3.20"), ask("10.0.3.50", "10.0.3.20")

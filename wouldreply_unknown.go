@@ -222,9 +222,9 @@ func (n NodeFacts) unknownRoutes(link string) (Missing, bool) {
 // followed reports whether rules lead to the tables that arprule looks at, in its
 // order: local, VRFs', main. Requests have no mark, so that rules which want one
 // do not match.
-func followed(rules []Rule) bool {
+func followed(rules []PolicyRule) bool {
 	local, main := false, false
-	for _, r := range slices.SortedFunc(slices.Values(rules), func(a, b Rule) int { return a.Priority - b.Priority }) {
+	for _, r := range slices.SortedFunc(slices.Values(rules), func(a, b PolicyRule) int { return a.Priority - b.Priority }) {
 		switch {
 		case r.Other:
 			return false

@@ -1,0 +1,407 @@
+package metallb
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// identify returns what the workload is, if it can announce. Where it runs and
+// what it is called is up to the caller.
+func (in *inventory) identify(w workload) (Controller, bool) {
+	// k3s makes one DaemonSet for each Service (pkg/cloudprovider/servicelb.go).
+	if name := w.labels["svccontroller.k3s.cattle.io/svcname"]; name != "" {
+		if w.kind == "pod" {
+			return Controller{}, false
+		}
+		svc := w.labels["svccontroller.k3s.cattle.io/svcnamespace"] + "/" + name
+		return Controller{Kind: KindServiceLB, Protocol: ProtocolNode, Handles: Handles{Services: []string{svc}},
+			Why: "k3s made it to serve " + svc + " on the nodes' own addresses"}, true
+	}
+	for _, c := range w.spec.Containers {
+		if found, ok := in.identifyContainer(w, container{c}); ok {
+			return found, true
+		}
+	}
+	return Controller{}, false
+}
+
+func (in *inventory) identifyContainer(w workload, c container) (Controller, bool) {
+	path, base := c.image()
+	switch {
+	case base == "metallb-speaker" || base == "speaker" && strings.Contains(path, "metallb") || isSpeaker(w.labels):
+		return metallbSpeaker(c), true
+	case base == "kube-vip" || base == "kube-vip-iptables":
+		return in.kubeVIP(w, c)
+	case base == "lbnodeagent":
+		return Controller{Kind: KindPureLB, Protocol: ProtocolLayer2, Handles: Handles{Annotations: []string{"purelb.io/allocated-by=PureLB"}},
+			Why: "PureLB's node agent announces what PureLB has allocated"}, true
+	case base == "openelb" || base == "openelb-manager" || base == "openelb-speaker":
+		return in.openELB(), true
+	case strings.HasSuffix(path, "calico/node"):
+		return in.calico()
+	case strings.Contains(base, "antrea") && (w.name == "antrea-agent" || w.labels["component"] == "antrea-agent"):
+		return in.antrea()
+	case strings.Contains(base, "keepalived") && !strings.Contains(base, "operator"):
+		return in.keepalived(w), true
+	case base == "kube-router":
+		return kubeRouter(c)
+	}
+	return Controller{}, false
+}
+
+// isSpeaker returns whether the labels are those of MetalLB's manifests or of
+// its Helm chart.
+func isSpeaker(l map[string]string) bool {
+	return l["app"] == "metallb" && l["component"] == "speaker" ||
+		l["app.kubernetes.io/name"] == "metallb" && l["app.kubernetes.io/component"] == "speaker"
+}
+
+func metallbSpeaker(c container) Controller {
+	found := Controller{Kind: KindMetalLB, Protocol: ProtocolLayer2, Handles: Handles{All: true}, Why: "MetalLB's speaker"}
+	if class := c.flag("lb-class", ""); class != "" {
+		found.Handles = Handles{Classes: []string{class}}
+		found.Why = fmt.Sprintf("MetalLB's speaker for the loadBalancerClass %q only", class)
+	}
+	return found
+}
+
+// kubeVIP reads the settings that kube-vip reads (pkg/kubevip/config_envvar.go,
+// cmd/kube-vip.go); which Services it takes is decided in
+// pkg/services/watch_services.go.
+func (in *inventory) kubeVIP(w workload, c container) (Controller, bool) {
+	found := Controller{Kind: KindKubeVIP, PerService: c.on("servicesElection", "svc_election")}
+	switch {
+	case c.on("arp", "vip_arp"):
+		found.Protocol = ProtocolLayer2
+	case c.on("bgp", "bgp_enable"):
+		found.Protocol = ProtocolBGP
+	}
+	services, plane := c.on("services", "svc_enable"), c.on("controlplane", "cp_enable")
+	if plane {
+		if a, err := netip.ParseAddr(c.setting("address", "address", "")); err == nil {
+			found.Handles.Addresses = []netip.Addr{a}
+		}
+		found.Why = "kube-vip holds the control plane's address"
+		found.Holds = in.leaseHolds(w.namespace, c.setting("leaseName", "vip_leasename", "plndr-cp-lock"), found.Handles.Addresses)
+	}
+	if !services {
+		return found, plane
+	}
+	class := c.setting("lbClassName", "lb_class_name", "kube-vip.io/kube-vip-class")
+	only := c.on("lbClassOnly", "lb_class_only")
+	if c.setting("lbClassNameLegacyHandling", "lb_class_legacy_handling", "true") != "true" {
+		only = class != ""
+	}
+	found.Handles.All, found.Handles.Classes = !only, []string{class}
+	found.Handles.Ignores = []string{"kube-vip.io/ignore=true"}
+	found.Why = "kube-vip serves Services (svc_enable)"
+	found.Holds = append(found.Holds, in.leaseHolds(w.namespace, c.setting("servicesLeaseName", "svc_leasename", "plndr-svcs-lock"), nil)...)
+	for _, l := range in.leases {
+		// A lease of a Service's own stands in the Service's namespace (pkg/lease/lease.go).
+		if svc, ok := strings.CutPrefix(l.Name, "kubevip-"); ok {
+			for _, h := range in.leaseHolds(l.Namespace, l.Name, nil) {
+				h.Service = l.Namespace + "/" + svc
+				found.Holds = append(found.Holds, h)
+			}
+		}
+	}
+	return found, true
+}
+
+// leaseHolds returns what the lease says, once for each address, or once if
+// there are none.
+func (in *inventory) leaseHolds(namespace, name string, addrs []netip.Addr) []Hold {
+	var holds []Hold
+	for _, l := range in.leases {
+		if l.Namespace != namespace || l.Name != name || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
+			continue
+		}
+		h := Hold{Object: "lease/" + namespace + "/" + name, Node: *l.Spec.HolderIdentity}
+		if l.Spec.RenewTime != nil {
+			h.Renewed = l.Spec.RenewTime.Time
+		}
+		if d := l.Spec.LeaseDurationSeconds; d != nil {
+			h.Duration = time.Duration(*d) * time.Second
+		}
+		if len(addrs) == 0 {
+			addrs = []netip.Addr{{}}
+		}
+		for _, a := range addrs {
+			h.Addr = a
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+// ciliumPolicies returns a controller for each CiliumL2AnnouncementPolicy that
+// is in force (pkg/l2announcer/l2announcer.go).
+func (in *inventory) ciliumPolicies() []Controller {
+	config, known := in.configs["cilium-config"]
+	if known && config.Data["enable-l2-announcements"] != "true" {
+		return nil
+	}
+	var found []Controller
+	for _, u := range in.ofKind("CiliumL2AnnouncementPolicy", "cilium.io") {
+		spec := field(u, "spec")
+		loadBalancer, external := spec["loadBalancerIPs"] == true, spec["externalIPs"] == true
+		if !loadBalancer && !external {
+			continue
+		}
+		c := Controller{Kind: KindCilium, Name: "ciliuml2announcementpolicy/" + u.GetName(), Protocol: ProtocolLayer2, PerService: true,
+			Nodes: in.selectedNodes(spec["nodeSelector"]), Why: "an L2 announcement policy of Cilium",
+			Handles: Handles{All: loadBalancer, ExternalIPs: external}}
+		if loadBalancer {
+			c.Handles.Classes = []string{"io.cilium/l2-announcer"}
+		}
+		if s, ok := spec["serviceSelector"]; ok {
+			c.Handles.Selectors = []Selector{selectorOf(s)}
+		}
+		for _, l := range in.leases {
+			// The lease's name is cilium-l2announce-NAMESPACE-NAME, which cannot be taken
+			// apart without the Services: Expected compares it whole.
+			if strings.HasPrefix(l.Name, "cilium-l2announce-") {
+				c.Holds = append(c.Holds, in.leaseHolds(l.Namespace, l.Name, nil)...)
+			}
+		}
+		found = append(found, c)
+	}
+	return found
+}
+
+func (in *inventory) openELB() Controller {
+	c := Controller{Kind: KindOpenELB, Handles: Handles{Annotations: []string{"lb.kubesphere.io/v1alpha1=openelb"}},
+		Why: "OpenELB announces Services that are annotated for it"}
+	for _, eip := range in.ofKind("Eip", "network.kubesphere.io") {
+		switch field(eip, "spec")["protocol"] {
+		case "layer2":
+			c.Protocol = ProtocolLayer2
+		case "bgp", nil:
+			if c.Protocol == "" {
+				c.Protocol = ProtocolBGP
+			}
+		}
+	}
+	return c
+}
+
+// calico returns Calico if it tells routers about LoadBalancer IPs. Its answers
+// by proxy ARP are for pods' default gateway and have nothing to do with VIPs.
+func (in *inventory) calico() (Controller, bool) {
+	c := Controller{Kind: KindCalico, Protocol: ProtocolBGP, Handles: Handles{AnyClass: true},
+		Why: "Calico's BGPConfiguration lists serviceLoadBalancerIPs"}
+	for _, u := range append(in.ofKind("BGPConfiguration", "crd.projectcalico.org"), in.ofKind("BGPConfiguration", "projectcalico.org")...) {
+		list, _ := field(u, "spec")["serviceLoadBalancerIPs"].([]any)
+		for _, item := range list {
+			entry, _ := item.(map[string]any)
+			text, _ := entry["cidr"].(string)
+			if p, err := netip.ParsePrefix(text); err == nil {
+				c.Handles.Prefixes = append(c.Handles.Prefixes, p.Masked())
+			}
+		}
+	}
+	return c, len(c.Handles.Prefixes) > 0
+}
+
+// antrea returns Antrea if it has egress addresses or serves external IPs, which
+// stands behind a feature gate (docs/service-loadbalancer.md).
+func (in *inventory) antrea() (Controller, bool) {
+	c := Controller{Kind: KindAntrea, Protocol: ProtocolLayer2}
+	if in.antreaGate("ServiceExternalIP") {
+		c.Handles.Annotations = []string{"service.antrea.io/external-ip-pool"}
+		c.Why = "Antrea's ServiceExternalIP is on"
+	}
+	for _, u := range in.ofKind("Egress", "crd.antrea.io") {
+		spec, status := field(u, "spec"), field(u, "status")
+		node, _ := status["egressNode"].(string)
+		for _, text := range append(texts(spec["egressIP"], spec["egressIPs"]), texts(status["egressIP"])...) {
+			a, err := netip.ParseAddr(text)
+			if err != nil || slices.Contains(c.Handles.Addresses, a) {
+				continue
+			}
+			c.Handles.Addresses = append(c.Handles.Addresses, a)
+			if node != "" {
+				c.Holds = append(c.Holds, Hold{Object: "egress/" + u.GetName(), Node: node, Addr: a})
+			}
+		}
+	}
+	if c.Why == "" {
+		c.Why = "Antrea holds egress addresses"
+	}
+	return c, len(c.Handles.Annotations)+len(c.Handles.Addresses) > 0
+}
+
+func (in *inventory) antreaGate(name string) bool {
+	for _, cm := range in.configs {
+		if !strings.HasPrefix(cm.Name, "antrea-config") {
+			continue
+		}
+		var conf struct {
+			FeatureGates map[string]bool `json:"featureGates"`
+		}
+		if yaml.Unmarshal([]byte(cm.Data["antrea-agent.conf"]), &conf) == nil && conf.FeatureGates[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// keepalived returns a set of keepalived pods: of a KeepalivedGroup, for whose
+// annotation the operator looks, or with a configuration that is out of sight.
+func (in *inventory) keepalived(w workload) Controller {
+	c := Controller{Kind: KindKeepalived, Protocol: ProtocolLayer2, PerService: true}
+	for _, u := range in.ofKind("KeepalivedGroup", "redhatcop.redhat.io") {
+		if u.GetNamespace() == w.namespace && u.GetName() == w.name {
+			c.Handles.Annotations = []string{"keepalived-operator.redhat-cop.io/keepalivedgroup=" + w.namespace + "/" + w.name}
+			c.Why = "keepalived of the group " + w.namespace + "/" + w.name
+			return c
+		}
+	}
+	c.Handles.Unclear = true
+	c.Why = "keepalived runs; which addresses it holds stands in its own configuration"
+	return c
+}
+
+// kubeRouter returns kube-router if its service proxy puts VIPs on kube-dummy-if
+// or if it tells routers about them.
+func kubeRouter(c container) (Controller, bool) {
+	proxy := c.flag("run-service-proxy", "true") == "true"
+	tells := c.flag("run-router", "true") == "true" && c.flag("advertise-loadbalancer-ip", "false") == "true"
+	found := Controller{Kind: KindKubeRouter, Handles: Handles{AnyClass: true, ExternalIPs: true}}
+	switch {
+	case proxy:
+		found.Protocol = ProtocolKernel
+		found.Why = "kube-router's service proxy puts VIPs on kube-dummy-if of every node"
+	case tells:
+		found.Protocol = ProtocolBGP
+		found.Why = "kube-router tells routers about LoadBalancer IPs"
+	}
+	return found, proxy || tells
+}
+
+// ofKind returns the custom resources of that kind and API group.
+func (in *inventory) ofKind(kind, group string) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, u := range in.custom {
+		if u.GetKind() == kind && u.GroupVersionKind().Group == group {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// selectedNodes returns the nodes that the selector matches, sorted; all of them
+// without one.
+func (in *inventory) selectedNodes(selector any) []string {
+	s := Selector{}
+	if selector != nil {
+		s = selectorOf(selector)
+	}
+	var nodes []string
+	for _, n := range in.nodes {
+		if s.Matches(n.Labels) {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	return sortedSet(nodes)
+}
+
+// selectorOf reads a label selector of a custom resource. What cannot be read
+// becomes a selector that matches nothing, as its program refuses it.
+func selectorOf(v any) Selector {
+	var l metav1.LabelSelector
+	raw, err := json.Marshal(v)
+	if err != nil || json.Unmarshal(raw, &l) != nil {
+		return Selector{Expressions: []Requirement{{}}}
+	}
+	s := Selector{Match: l.MatchLabels}
+	for _, e := range l.MatchExpressions {
+		s.Expressions = append(s.Expressions, Requirement{Key: e.Key, Operator: Operator(e.Operator), Values: e.Values})
+	}
+	return s
+}
+
+// field returns a map of the object, or an empty one.
+func field(u *unstructured.Unstructured, name string) map[string]any {
+	m, _ := u.Object[name].(map[string]any)
+	return m
+}
+
+// texts returns the strings among the values and in those that are lists.
+func texts(values ...any) []string {
+	var out []string
+	for _, v := range values {
+		switch v := v.(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			out = append(out, texts(v...)...)
+		}
+	}
+	return out
+}
+
+// container reads settings of a container as its program does.
+type container struct{ corev1.Container }
+
+// image returns the image's path without registry digest and tag, and the last
+// part of it.
+func (c container) image() (path, base string) {
+	path, _, _ = strings.Cut(c.Image, "@")
+	slash := strings.LastIndexByte(path, '/')
+	if colon := strings.LastIndexByte(path, ':'); colon > slash {
+		path = path[:colon]
+	}
+	return path, path[slash+1:]
+}
+
+// flag returns the value of a command-line flag, "true" for one without a value,
+// or the default.
+func (c container) flag(name, def string) string {
+	args := append(slices.Clone(c.Command), c.Args...)
+	value := def
+	for i, a := range args {
+		bare := strings.TrimLeft(a, "-")
+		if bare == a {
+			continue
+		}
+		key, v, assigned := strings.Cut(bare, "=")
+		switch {
+		case key != name:
+		case assigned:
+			value = v
+		case i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && def != "true" && def != "false":
+			value = args[i+1]
+		default:
+			value = "true"
+		}
+	}
+	return value
+}
+
+// setting returns a setting that can be a flag or a variable; a variable wins,
+// as with kube-vip.
+func (c container) setting(flag, env, def string) string {
+	for _, e := range c.Env {
+		if e.Name == env && e.Value != "" {
+			return e.Value
+		}
+	}
+	return c.flag(flag, def)
+}
+
+// on returns whether a boolean setting is true.
+func (c container) on(flag, env string) bool {
+	v, err := strconv.ParseBool(c.setting(flag, env, "false"))
+	return err == nil && v
+}
