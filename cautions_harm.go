@@ -101,12 +101,12 @@ func harmfulARPIgnore(v int) string {
 
 // Patterns of what people type, and of lines of files, in steps that are text.
 var (
-	assignText  = regexp.MustCompile(`(?i)(kube-ipvs0[./])?(arp_ignore|arp_announce|rp_filter|arp_filter|proxy_arp_pvlan|proxy_arp|drop_gratuitous_arp)\s*=\s*([-+\w]+)`)
-	echoText    = regexp.MustCompile(`(?i)\becho\s+(\S+)\s*>+\s*/proc/sys/(\S+)`)
-	strictText  = regexp.MustCompile(`(?i)strict-?_?arp["'\\]*\s*[:=]\s*["'\\]*(false|null|no|off|0)\b`)
-	addressText = regexp.MustCompile(`(?i)\bip\s+(?:-\S+\s+)*a(?:ddr(?:ess)?)?\s+(?:add|replace|change)\b`)
-	staticText  = regexp.MustCompile(`(?i)\bip\s+(?:-\S+\s+)*n(?:eigh(?:bou?r)?)?\s+(?:add|replace|change)\b|\barp\s+-s\b`)
-	labelText   = regexp.MustCompile(regexp.QuoteMeta(excludeFromLB) + `["'\\]*\s*[:=]\s*(null\b)?`)
+	assignText      = regexp.MustCompile(`(?i)(kube-ipvs0[./])?(arp_ignore|arp_announce|rp_filter|arp_filter|proxy_arp_pvlan|proxy_arp|drop_gratuitous_arp)\s*=\s*([-+\w]+)`)
+	echoText        = regexp.MustCompile(`(?i)\becho\s+(\S+)\s*>+\s*/proc/sys/(\S+)`)
+	strictFalseText = regexp.MustCompile(`(?i)strict-?_?arp["'\\]*\s*[:=]\s*["'\\]*(false|null|no|off|0)\b`)
+	addressText     = regexp.MustCompile(`(?i)\bip\s+(?:-\S+\s+)*a(?:ddr(?:ess)?)?\s+(?:add|replace|change)\b`)
+	staticText      = regexp.MustCompile(`(?i)\bip\s+(?:-\S+\s+)*n(?:eigh(?:bou?r)?)?\s+(?:add|replace|change)\b|\barp\s+-s\b`)
+	labelText       = regexp.MustCompile(regexp.QuoteMeta(excludeFromLB) + `["'\\]*\s*[:=]\s*(null\b)?`)
 )
 
 // harmfulText returns why a step that is text for people, or a patch, must not be
@@ -134,7 +134,7 @@ func harmfulText(text string) string {
 	for _, p := range []struct {
 		pattern *regexp.Regexp
 		why     string
-	}{{strictText, whyNotStrictARPFalse}, {addressText, whyNotBindVIP}, {staticText, whyNotStaticNeighbour}} {
+	}{{strictFalseText, whyNotStrictARPFalse}, {addressText, whyNotBindVIP}, {staticText, whyNotStaticNeighbour}} {
 		if p.pattern.MatchString(text) {
 			return p.why
 		}

@@ -26,8 +26,8 @@ type Facts struct {
 	Nodes    map[string]NodeFacts `json:"nodes,omitzero"`    // by the node's name
 	Vantages []Vantage            `json:"vantages,omitzero"` // places from which VIPs were asked for
 
-	Cluster   *ClusterFacts      `json:"cluster,omitzero"`   // objects of the API server; nil if not observed
-	KubeProxy []kubeproxy.Config `json:"kubeProxy,omitzero"` // what kube-proxy is told, by each source; nil if not observed
+	Cluster   *ClusterFacts    `json:"cluster,omitzero"`   // objects of the API server; nil if not observed
+	KubeProxy *kubeproxy.Found `json:"kubeProxy,omitzero"` // what kube-proxy is told, by objects and on nodes; nil if not observed
 	// MetalLB is what is announced in layer 2, by whom and how, with the Services
 	// and nodes that it is about. It is observed also where MetalLB is not installed.
 	MetalLB *metallb.State `json:"metallb,omitzero"`

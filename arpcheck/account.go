@@ -9,11 +9,20 @@ import (
 // frame decides what a frame is to this pass. Whatever belongs to others is
 // counted and neither ends nor changes a probe.
 func (s *pass) frame(f *Frame) {
-	early := s.started.IsZero() || f.At.Before(s.started)
 	p, err := arpwire.Parse(f.Data)
-	kind := kindOf(p)
-	tagged := f.VLAN != 0 || p.VLAN != 0
-	sound := err == nil && kind != "" && !tagged
+	kind := Kind("")
+	if err == nil {
+		kind = kindOf(p)
+	}
+	s.parsed(f, p, kind)
+}
+
+// parsed takes a frame whose kind is empty if it is no ARP of ours, and reports
+// whether it answers the prober.
+func (s *pass) parsed(f *Frame, p arpwire.Packet, kind Kind) (answer bool) {
+	early := s.started.IsZero() || f.At.Before(s.started)
+	tagged := f.VLAN != 0 || p.VLAN != s.vlan
+	sound := kind != "" && !tagged
 	switch {
 	case sound && f.Type == Outgoing:
 		s.outgoing(f, p, kind, early)
@@ -27,10 +36,11 @@ func (s *pass) frame(f *Frame) {
 	case !sound:
 		s.quality.Malformed++
 	case kind == Reply:
-		s.reply(f, p)
+		return s.reply(f, p)
 	default:
 		s.claim(f, p, kind)
 	}
+	return false
 }
 
 // outgoing counts the requests that this host's kernel or another program sends
@@ -65,7 +75,8 @@ func (s *pass) earlyReply(f *Frame, p arpwire.Packet) {
 	}
 }
 
-func (s *pass) reply(f *Frame, p arpwire.Packet) {
+// reply reports whether the reply is an answer to the prober.
+func (s *pass) reply(f *Frame, p arpwire.Packet) bool {
 	t := s.byAddr[p.Sender]
 	forUs := f.Type == ToHost || f.Type != ToOther && MAC(p.TargetMAC) == s.mac
 	switch {
@@ -80,7 +91,9 @@ func (s *pass) reply(f *Frame, p arpwire.Packet) {
 		s.quality.OtherSenders++
 	default:
 		s.answer(t, f, p)
+		return true
 	}
+	return false
 }
 
 // answer records a reply to this prober, or to another program of this host

@@ -53,8 +53,8 @@ func openPacketConn(link net.Interface) (*packetConn, error) {
 		return nil, errors.Join(err, pc.Close())
 	}
 	c := &packetConn{packet: pc, raw: raw, empty: time.Now()}
-	c.in.init(receiveBatch, arpwire.MinFrame+2*arpwire.VLANTag)
-	c.out.initSend(sendBatch, link.Index)
+	c.in.init(sweepReceiveBatch, arpwire.MinFrame+2*arpwire.VLANTag)
+	c.out.initSend(sweepSendBatch, link.Index)
 	if err := c.configure(); err != nil {
 		return nil, errors.Join(err, pc.Close())
 	}

@@ -18,6 +18,7 @@ const maxRecords = 1 << 16
 type pass struct {
 	options
 	mac     MAC      // the prober's own
+	vlan    uint16   // of frames that are of the segment; 0 if they are untagged
 	tracks  []*track // in the order in which they are asked
 	byAddr  map[netip.Addr]*track
 	control *track // also in tracks
@@ -235,7 +236,7 @@ func (s *pass) chooseSender(t *track, ofLink []netip.Addr) error {
 
 func (s *pass) endRound() {
 	for _, t := range s.tracks {
-		t.endRound(!s.over())
+		t.endRound(!s.over(), time.Time{})
 	}
 }
 

@@ -25,6 +25,7 @@ type track struct {
 	held   bool   // by the prober's own host
 	frame  []byte // the request
 
+	begun         int // rounds
 	rounds        int // whose window was completed
 	requests      int
 	otherRequests int
@@ -42,6 +43,11 @@ type track struct {
 
 	before requests // in the round before, or less than a window before the pass
 
+	// Of a replay, where rounds may be closer together than a window:
+	horizon time.Duration // the window; 0 of a live pass
+	recent  []pastRound   // those whose requests may be answered yet
+	overlap bool          // there were several of these
+
 	// Before the pass: requests of more than a window ago, and replies of less.
 	long         requests
 	recalled     int             // of our own, by passes that were cut short
@@ -58,14 +64,23 @@ type requests struct {
 
 func (r *requests) add(to [6]byte) {
 	group := to[0]&1 == 1
-	if group || len(r.directed) >= maxDirected {
+	if group {
 		r.others++
+		return
+	}
+	r.direct(to, 1)
+}
+
+// direct counts requests to one MAC, or to everybody if there are too many.
+func (r *requests) direct(to [6]byte, n int) {
+	if len(r.directed) >= maxDirected {
+		r.others += n
 		return
 	}
 	if r.directed == nil {
 		r.directed = make(map[[6]byte]int)
 	}
-	r.directed[to]++
+	r.directed[to] += n
 }
 
 // byOthers is how many requests of other programs a MAC may have answered.
@@ -93,6 +108,7 @@ func (t *track) begin(at time.Time, to MAC, rounds bool) {
 		t.asked.add(to)
 		return
 	}
+	t.begun++
 	t.askedAt = at
 	t.asked.own++
 }
@@ -155,8 +171,10 @@ func (t *track) answer(r *responder, f *Frame, p arpwire.Packet) {
 		t.answered = true
 		r.WonRounds++
 	}
-	if r.replies == 1 && !t.askedAt.IsZero() {
-		r.addRTT(f.At.Sub(t.askedAt))
+	rtt := f.At.Sub(t.askedAt)
+	// In a replay it may answer a request to one host alone, long after a round's.
+	if r.replies == 1 && !t.askedAt.IsZero() && (t.horizon == 0 || rtt <= t.horizon) {
+		r.addRTT(rtt)
 	}
 	r.addSource(p.Src)
 	r.addLength(f.Length)
@@ -177,31 +195,33 @@ func (t *track) claim(mac MAC, kind Kind, at time.Time) {
 	t.claims = append(t.claims, Claim{MAC: mac, Kind: kind, Frames: 1, First: at, Last: at})
 }
 
-// endRound closes the account of a round.
-func (t *track) endRound(complete bool) {
+// endRound closes the account of a round that lasted until then.
+func (t *track) endRound(complete bool, until time.Time) {
 	if complete && !t.askedAt.IsZero() {
 		t.rounds++
 	}
+	open := t.open(until)
 	for i := range t.responders {
-		r := &t.responders[i]
-		r.endRound(t.asked.own, t.asked.byOthers(r.MAC))
+		t.responders[i].endRound(t.asked, open, !t.overlap)
 	}
-	t.before, t.asked = t.asked, requests{}
+	t.before, t.asked = open, requests{}
 	t.long, t.earlyReplies = requests{}, nil
 	t.askedAt, t.answered = time.Time{}, false
 }
 
 // endRound closes the account of a round, in which a MAC may answer once for
-// each request that has gone out.
-func (r *responder) endRound(own, byOthers int) {
-	allowed := own + byOthers + r.owed.toOthers
+// each request that has gone out. After it those that are open may be answered
+// yet. That an answer is late is doubtful if it had a whole window.
+func (r *responder) endRound(asked, open requests, doubtful bool) {
+	allowed := asked.own + asked.byOthers(r.MAC) + r.owed.toOthers
 	switch {
 	case r.replies > allowed+r.owed.toUs:
 		r.DoubleAnswers++
-	case r.replies > allowed:
+	case r.replies > allowed && doubtful:
 		r.doubtful++
 	}
-	r.owed = owing(min(allowed+r.owed.toUs-r.replies, own+byOthers), byOthers)
+	byOthers := open.byOthers(r.MAC)
+	r.owed = owing(min(allowed+r.owed.toUs-r.replies, open.own+byOthers), byOthers)
 	r.replies = 0
 }
 

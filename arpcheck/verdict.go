@@ -23,7 +23,7 @@ func (s *pass) result(t *track) Result {
 	r.Quality.Requests, r.Quality.OtherRequests = t.requests, t.otherRequests
 	r.Quality.ExcessReplies, r.Quality.ExcessClaims = t.excess, t.excessClaims
 	for i := range t.responders {
-		r.Responders = append(r.Responders, t.responders[i].result(t.rounds, s.FastRounds, s.quality.Drops > 0))
+		r.Responders = append(r.Responders, t.responders[i].result(t.judged(), s.FastRounds, s.quality.Drops > 0))
 	}
 	if s.control != nil {
 		r.Control = &Control{Target: s.control.target, Answered: len(s.control.responders) > 0}

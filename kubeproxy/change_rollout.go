@@ -71,7 +71,7 @@ type rollout struct {
 	daemons *appsv1.DaemonSet
 	pods    []corev1.Pod     // its own that are not being deleted, by node
 	settled map[string]error // nodes with a new pod that is ready, and what Verify said
-	last    error // of the API server, nil if the last look succeeded
+	last    error            // of the API server, nil if the last look succeeded
 }
 
 func (p *Plan) rollout(ctx context.Context, show func(Progress) error) error {

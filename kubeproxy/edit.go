@@ -28,8 +28,7 @@ func (e Edited) Changed() bool { return e.Change != Splice{} }
 // patch takes it; empty if nothing changed.
 func (e Edited) Diff(name string) string { return unifiedDiff(name, e.Before, e.Text) }
 
-// Undo turns the new text, or one that differs from it only behind the change or
-// within lines before it of equal length, back. See [Splice.Apply].
+// Undo turns the new text back into the old one, or returns [ErrTextChanged].
 func (e Edited) Undo(text []byte) ([]byte, error) { return e.Change.Reversed().Apply(text) }
 
 // Splice is the replacement of some bytes of a text by others.

@@ -37,9 +37,13 @@ type CommandLine struct {
 // value only behind an equals sign; _ for -; the last of repeated flags wins; what
 // is no flag, and a flag that kube-proxy does not know, make it refuse to start.
 // The program may be wrapped, as in sh -c "exec kube-proxy ..." and hyperkube
-// proxy. ok is false if the arguments run something else.
+// proxy, or embedded, as in k3s server --kube-proxy-arg=... ok is false if the
+// arguments run something else.
 func ParseArgs(args []string, o ParseOptions) (line CommandLine, ok bool) {
-	flags, ok := proxyArgs(plainArgs(args))
+	flags, ok := proxyArgs(plainArgs(args), nil)
+	if !ok && len(args) > 0 && (baseName(args[0]) == "k3s" || baseName(args[0]) == "rke2") {
+		flags, ok = embeddedArgs(plainArgs(args))
+	}
 	if !ok {
 		return CommandLine{}, false
 	}
@@ -70,7 +74,7 @@ func FlagCountsBesideConfig(name string) bool {
 	switch strings.ReplaceAll(name, "_", "-") {
 	case "config", "write-config-to", "cleanup", "init-only", "master", "hostname-override", "windows-service", "help", "version",
 		"v", "vmodule", "logging-format", "log-flush-frequency", "log-text-split-stream", "log-text-info-buffer-size",
-		"log-json-split-stream", "log-json-info-buffer-size", // logging, copied into the file's since 1.24
+		"log-json-split-stream", "log-json-info-buffer-size", // logging, copied into the file's (1.29 to 1.37)
 		"logtostderr", "alsologtostderr", "log-dir", "log-file", "log-file-max-size", "stderrthreshold", "log-backtrace-at",
 		"add-dir-header", "skip-headers", "skip-log-headers", "one-output": // klog, removed in 1.26
 		return true

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// proxyArgs finds kube-proxy's own arguments behind whatever starts it.
-func proxyArgs(args []arg) ([]arg, bool) {
+// proxyArgs finds kube-proxy's own arguments behind whatever starts it. In a
+// shell's script the variables of env are expanded.
+func proxyArgs(args []arg, env map[string]string) ([]arg, bool) {
 	for i, a := range args {
 		if isProxyProgram(a.text) {
 			return args[i+1:], true
@@ -16,7 +17,7 @@ func proxyArgs(args []arg) ([]arg, bool) {
 			return args[i+2:], true
 		}
 		if strings.ContainsAny(a.text, " \t\n") && strings.Contains(a.text, "kube-proxy") {
-			if found, ok := scriptArgs(a); ok {
+			if found, ok := scriptArgs(a, env); ok {
 				// What follows sh -c SCRIPT is $0, $1 and so on: kube-proxy has it only if
 				// the script passes "$@" on.
 				return passOn(found, args[i+1:]), true
@@ -34,13 +35,13 @@ func isProxyProgram(s string) bool {
 func baseName(s string) string { return path.Base(strings.ReplaceAll(s, `\`, "/")) }
 
 // scriptArgs finds the command in a shell script that starts kube-proxy.
-func scriptArgs(script arg) ([]arg, bool) {
+func scriptArgs(script arg, env map[string]string) ([]arg, bool) {
 	for _, command := range shellCommands(script.text) {
-		for i, word := range command {
-			if isProxyProgram(word) {
-				args := plainArgs(command[i+1:])
-				for j := range args {
-					args[j].at = script.at
+		for i, w := range command {
+			if isProxyProgram(w.text) {
+				var args []arg
+				for _, w := range command[i+1:] {
+					args = append(args, arg{expandShell(w.text, env), script.at})
 				}
 				return args, true
 			}
@@ -61,11 +62,18 @@ func passOn(found, positional []arg) []arg {
 	return found
 }
 
+// word is a word and where it begins in its script, in bytes.
+type word struct {
+	text   string
+	offset int
+}
+
 // shellCommands splits a script into commands and these into words, with quotes
 // and backslashes. It does not expand anything; redirections are left out.
-func shellCommands(script string) [][]string {
-	var commands [][]string
-	var words []string
+func shellCommands(script string) [][]word {
+	var commands [][]word
+	var words []word
+	length := len(script)
 	end := func() {
 		if len(words) > 0 {
 			commands, words = append(commands, words), nil
@@ -81,17 +89,18 @@ func shellCommands(script string) [][]string {
 			script = script[1:]
 		case c == ' ' || c == '\t' || c == '\r':
 			script = script[1:]
+		case strings.HasPrefix(script, "\\\n"):
+			script = script[2:]
+		case strings.HasPrefix(script, "\\\r\n"):
+			script = script[3:]
 		case c == '#':
-			_, rest, _ := strings.Cut(script, "\n")
-			script = "\n" + rest
-			if rest == "" {
-				script = ""
-			}
+			script = strings.TrimLeftFunc(script, func(r rune) bool { return r != '\n' })
 		default:
-			word, rest, redirect := shellWord(script)
+			offset := length - len(script)
+			text, rest, redirect := shellWord(script)
 			script = rest
 			if !redirect {
-				words = append(words, word)
+				words = append(words, word{text, offset})
 			}
 		}
 	}
@@ -100,7 +109,7 @@ func shellCommands(script string) [][]string {
 }
 
 // shellWord cuts the first word off. A redirection's target belongs to it.
-func shellWord(s string) (word, rest string, redirect bool) {
+func shellWord(s string) (text, rest string, redirect bool) {
 	var b strings.Builder
 	i := 0
 	for i < len(s) {

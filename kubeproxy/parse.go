@@ -45,21 +45,21 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 var ErrTooLong = errors.New("kubeproxy: configuration is longer than 1 MiB; no ConfigMap holds that: check that this is kube-proxy's file")
 
 // Parse reads a KubeProxyConfiguration, YAML or JSON, as the loader of
-// kube-proxy 1.37 does (loadConfig in cmd/kube-proxy/app/options.go): strictly,
-// and leniently if that fails only for repeated or unknown fields; the first
-// document only; field names with regard to case; YAML 1.1, where yes and on are
-// true. kube-proxy before 1.17 read leniently from the start, with the same
-// outcome. Source, At and Changed are for the caller to fill in.
+// kube-proxy 1.37 does (loadConfig in cmd/kube-proxy/app/options.go, the same since
+// 1.29): strictly, and leniently if that fails for repeated or unknown fields only;
+// the first document only; field names with regard to case; YAML 1.1, where yes and
+// on are true. kube-proxy 1.13 reads leniently from the start, with the same outcome.
+// Source, At and Changed are for the caller to fill in.
 //
 // A text that kube-proxy would refuse gives a Config with Refused set and with
 // what can be read of it all the same: of its first document, or of the first
 // KubeProxyConfiguration if the first document is something else. The error is
-// nil then: it is not nil, and matches [SyntaxError] or [ErrTooLong], only if
+// nil then: it is not nil, and matches [*SyntaxError] or [ErrTooLong], only if
 // nothing can be read. Even so Refused is set, so a caller that collects facts
 // can ignore it.
 //
-// Two things are not judged: the names of feature gates other than KubeProxyIPVS
-// and SupportIPVSProxyMode, and showHiddenMetricsForVersion.
+// Two things are not judged: the names of feature gates other than KubeProxyIPVS,
+// NFTablesProxyMode and SupportIPVSProxyMode, and showHiddenMetricsForVersion.
 func Parse(text []byte, o ParseOptions) (Config, error) {
 	c := Config{Windows: o.Windows, Version: o.Version}
 	if len(text) > MaxText {

@@ -52,8 +52,8 @@ func (c Config) MetricsHostPort(host string) string {
 	return net.JoinHostPort(h, port)
 }
 
-// configz is kube-proxy's answer. Releases before 1.37 may answer with the names of
-// their internal type, Mode and IPVS.StrictARP: encoding/json ignores case.
+// configz is kube-proxy's answer. Older releases such as 1.31 answer with their
+// internal type, which has Mode and IPVS.StrictARP: encoding/json ignores case.
 type configz struct {
 	Config *struct {
 		Mode        Mode

@@ -39,7 +39,9 @@ func (e *Elector) Announcers(svc *Service, vip netip.Addr, expect Expect) []Anno
 		svc = &Service{}
 	}
 	if expect == nil {
-		expect = func(c Controller, svc Service, vip netip.Addr) (string, string) { return c.Chosen(svc, vip, e.state.At) }
+		expect = func(c Controller, svc Service, vip netip.Addr) (string, string) {
+			return c.Chosen(svc, vip, e.state.At)
+		}
 	}
 	var found []Announcer
 	for _, c := range e.state.Controllers {
@@ -72,10 +74,11 @@ func (a Announcer) rank() int {
 	return 0
 }
 
-// pooled returns whether a pool of this MetalLB holds the address: it announces
-// no others, whoever gave them to the Service.
+// pooled returns whether a pool of that MetalLB holds the address: it announces
+// no others, whoever gave them to the Service. Of a second MetalLB the State has
+// no pools, and both would see to the Service's address.
 func (e *Elector) pooled(c Controller, svc *Service, vip netip.Addr) bool {
-	if e.state.Pools == nil {
+	if e.state.Pools == nil || c.Namespace != e.state.Namespace {
 		return true
 	}
 	addrs := svc.Addresses
@@ -83,7 +86,7 @@ func (e *Elector) pooled(c Controller, svc *Service, vip netip.Addr) bool {
 		addrs = []netip.Addr{vip}
 	}
 	return slices.ContainsFunc(e.state.Pools, func(p Pool) bool {
-		return (p.Namespace == c.Namespace || p.Namespace == "") && slices.ContainsFunc(addrs, p.Contains)
+		return slices.ContainsFunc(addrs, p.Contains)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // FindControllers returns what can announce VIPs, MetalLB included, as far as
@@ -38,6 +39,22 @@ func FindControllers(objs ...runtime.Object) []Controller {
 	}
 	found = append(found, in.ciliumPolicies()...)
 	return sortControllers(found)
+}
+
+// ControllerResources are the resources, beyond those that Read lists anyway, by
+// which FindControllers knows programs: they are for Clients.Also. A cluster has
+// few of them; those that it does not know become entries of State.Missing that
+// are Absent.
+func ControllerResources() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+		{Group: "cilium.io", Version: "v2alpha1", Resource: "ciliuml2announcementpolicies"},
+		{Group: "crd.antrea.io", Version: "v1beta1", Resource: "egresses"},
+		{Group: "crd.projectcalico.org", Version: "v1", Resource: "bgpconfigurations"},
+		{Group: "network.kubesphere.io", Version: "v1alpha2", Resource: "eips"},
+		{Group: "redhatcop.redhat.io", Version: "v1alpha1", Resource: "keepalivedgroups"},
+	}
 }
 
 // sortControllers sorts, and joins the static pods of one program that differ in
@@ -67,6 +84,7 @@ func samePod(a, b Controller) bool {
 
 // inventory is what FindControllers looks at, sorted by kind.
 type inventory struct {
+	depth     int // of lists in lists
 	workloads []workload
 	pods      []*corev1.Pod
 	nodes     []*corev1.Node
@@ -114,11 +132,34 @@ func (in *inventory) add(obj runtime.Object) {
 			in.configs[o.Name] = o
 		}
 	case *unstructured.Unstructured:
+		if o.IsList() {
+			in.addList(o)
+			return
+		}
 		in.custom = append(in.custom, o)
 	default:
-		if meta.IsListType(obj) {
-			_ = meta.EachListItem(obj, func(item runtime.Object) error { in.add(item); return nil })
-		}
+		in.addList(obj)
+	}
+}
+
+// addList adds the items of a list; lists in lists down to maxDepth, since each of
+// them is decoded anew.
+func (in *inventory) addList(obj runtime.Object) {
+	if !meta.IsListType(obj) || in.depth >= maxDepth {
+		return
+	}
+	in.depth++
+	defer func() { in.depth-- }()
+	if u, ok := obj.(runtime.Unstructured); ok {
+		_ = u.EachListItem(func(item runtime.Object) error { in.add(item); return nil }) // the error is add's, which has none
+		return
+	}
+	items, err := meta.ExtractList(obj)
+	if err != nil {
+		return
+	}
+	for _, item := range items {
+		in.add(item)
 	}
 }
 

@@ -1,17 +1,11 @@
 package metallb
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -76,8 +70,7 @@ func metallbSpeaker(c container) Controller {
 }
 
 // kubeVIP reads the settings that kube-vip reads (pkg/kubevip/config_envvar.go,
-// cmd/kube-vip.go); which Services it takes is decided in
-// pkg/services/watch_services.go.
+// cmd/kube-vip.go).
 func (in *inventory) kubeVIP(w workload, c container) (Controller, bool) {
 	found := Controller{Kind: KindKubeVIP, PerService: c.on("servicesElection", "svc_election")}
 	switch {
@@ -94,50 +87,37 @@ func (in *inventory) kubeVIP(w workload, c container) (Controller, bool) {
 		found.Why = "kube-vip holds the control plane's address"
 		found.Holds = in.leaseHolds(w.namespace, c.setting("leaseName", "vip_leasename", "plndr-cp-lock"), found.Handles.Addresses)
 	}
-	if !services {
-		return found, plane
+	if services {
+		found.Why = "kube-vip serves Services (svc_enable)"
+		found.Handles.takeAsKubeVIP(c)
+		found.Holds = append(found.Holds, in.kubeVIPHolds(w, c)...)
 	}
+	return found, services || plane
+}
+
+// takeAsKubeVIP follows lbClassFilterLegacy and, where that is turned off,
+// lbClassFilter of pkg/services/watch_services.go.
+func (h *Handles) takeAsKubeVIP(c container) {
 	class := c.setting("lbClassName", "lb_class_name", "kube-vip.io/kube-vip-class")
 	only := c.on("lbClassOnly", "lb_class_only")
 	if c.setting("lbClassNameLegacyHandling", "lb_class_legacy_handling", "true") != "true" {
 		only = class != ""
 	}
-	found.Handles.All, found.Handles.Classes = !only, []string{class}
-	found.Handles.Ignores = []string{"kube-vip.io/ignore=true"}
-	found.Why = "kube-vip serves Services (svc_enable)"
-	found.Holds = append(found.Holds, in.leaseHolds(w.namespace, c.setting("servicesLeaseName", "svc_leasename", "plndr-svcs-lock"), nil)...)
-	for _, l := range in.leases {
-		// A lease of a Service's own stands in the Service's namespace (pkg/lease/lease.go).
-		if svc, ok := strings.CutPrefix(l.Name, "kubevip-"); ok {
-			for _, h := range in.leaseHolds(l.Namespace, l.Name, nil) {
-				h.Service = l.Namespace + "/" + svc
-				found.Holds = append(found.Holds, h)
-			}
-		}
-	}
-	return found, true
+	h.All, h.Classes = !only, []string{class}
+	h.Ignores = []string{"kube-vip.io/ignore=true"}
 }
 
-// leaseHolds returns what the lease says, once for each address, or once if
-// there are none.
-func (in *inventory) leaseHolds(namespace, name string, addrs []netip.Addr) []Hold {
-	var holds []Hold
+// kubeVIPHolds returns the lease for all Services and those of Services of their
+// own, which stand in the Services' namespaces (pkg/lease/lease.go).
+func (in *inventory) kubeVIPHolds(w workload, c container) []Hold {
+	holds := in.leaseHolds(w.namespace, c.setting("servicesLeaseName", "svc_leasename", "plndr-svcs-lock"), nil)
 	for _, l := range in.leases {
-		if l.Namespace != namespace || l.Name != name || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
+		svc, ok := strings.CutPrefix(l.Name, "kubevip-")
+		if !ok {
 			continue
 		}
-		h := Hold{Object: "lease/" + namespace + "/" + name, Node: *l.Spec.HolderIdentity}
-		if l.Spec.RenewTime != nil {
-			h.Renewed = l.Spec.RenewTime.Time
-		}
-		if d := l.Spec.LeaseDurationSeconds; d != nil {
-			h.Duration = time.Duration(*d) * time.Second
-		}
-		if len(addrs) == 0 {
-			addrs = []netip.Addr{{}}
-		}
-		for _, a := range addrs {
-			h.Addr = a
+		for _, h := range in.leaseHolds(l.Namespace, l.Name, nil) {
+			h.Service = l.Namespace + "/" + svc
 			holds = append(holds, h)
 		}
 	}
@@ -287,121 +267,4 @@ func kubeRouter(c container) (Controller, bool) {
 		found.Why = "kube-router tells routers about LoadBalancer IPs"
 	}
 	return found, proxy || tells
-}
-
-// ofKind returns the custom resources of that kind and API group.
-func (in *inventory) ofKind(kind, group string) []*unstructured.Unstructured {
-	var found []*unstructured.Unstructured
-	for _, u := range in.custom {
-		if u.GetKind() == kind && u.GroupVersionKind().Group == group {
-			found = append(found, u)
-		}
-	}
-	return found
-}
-
-// selectedNodes returns the nodes that the selector matches, sorted; all of them
-// without one.
-func (in *inventory) selectedNodes(selector any) []string {
-	s := Selector{}
-	if selector != nil {
-		s = selectorOf(selector)
-	}
-	var nodes []string
-	for _, n := range in.nodes {
-		if s.Matches(n.Labels) {
-			nodes = append(nodes, n.Name)
-		}
-	}
-	return sortedSet(nodes)
-}
-
-// selectorOf reads a label selector of a custom resource. What cannot be read
-// becomes a selector that matches nothing, as its program refuses it.
-func selectorOf(v any) Selector {
-	var l metav1.LabelSelector
-	raw, err := json.Marshal(v)
-	if err != nil || json.Unmarshal(raw, &l) != nil {
-		return Selector{Expressions: []Requirement{{}}}
-	}
-	s := Selector{Match: l.MatchLabels}
-	for _, e := range l.MatchExpressions {
-		s.Expressions = append(s.Expressions, Requirement{Key: e.Key, Operator: Operator(e.Operator), Values: e.Values})
-	}
-	return s
-}
-
-// field returns a map of the object, or an empty one.
-func field(u *unstructured.Unstructured, name string) map[string]any {
-	m, _ := u.Object[name].(map[string]any)
-	return m
-}
-
-// texts returns the strings among the values and in those that are lists.
-func texts(values ...any) []string {
-	var out []string
-	for _, v := range values {
-		switch v := v.(type) {
-		case string:
-			out = append(out, v)
-		case []any:
-			out = append(out, texts(v...)...)
-		}
-	}
-	return out
-}
-
-// container reads settings of a container as its program does.
-type container struct{ corev1.Container }
-
-// image returns the image's path without registry digest and tag, and the last
-// part of it.
-func (c container) image() (path, base string) {
-	path, _, _ = strings.Cut(c.Image, "@")
-	slash := strings.LastIndexByte(path, '/')
-	if colon := strings.LastIndexByte(path, ':'); colon > slash {
-		path = path[:colon]
-	}
-	return path, path[slash+1:]
-}
-
-// flag returns the value of a command-line flag, "true" for one without a value,
-// or the default.
-func (c container) flag(name, def string) string {
-	args := append(slices.Clone(c.Command), c.Args...)
-	value := def
-	for i, a := range args {
-		bare := strings.TrimLeft(a, "-")
-		if bare == a {
-			continue
-		}
-		key, v, assigned := strings.Cut(bare, "=")
-		switch {
-		case key != name:
-		case assigned:
-			value = v
-		case i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && def != "true" && def != "false":
-			value = args[i+1]
-		default:
-			value = "true"
-		}
-	}
-	return value
-}
-
-// setting returns a setting that can be a flag or a variable; a variable wins,
-// as with kube-vip.
-func (c container) setting(flag, env, def string) string {
-	for _, e := range c.Env {
-		if e.Name == env && e.Value != "" {
-			return e.Value
-		}
-	}
-	return c.flag(flag, def)
-}
-
-// on returns whether a boolean setting is true.
-func (c container) on(flag, env string) bool {
-	v, err := strconv.ParseBool(c.setting(flag, env, "false"))
-	return err == nil && v
 }

@@ -3,9 +3,11 @@ package metallb
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Elect elects for one of the State's Services and says for every node why it is
@@ -33,7 +35,27 @@ func (e *Elector) Elect(svc *Service) Election {
 		el.Reasons = append(el.Reasons, e.disagreements(svc, el.Announcer)...)
 	}
 	el.Reasons = append(el.Reasons, e.notes(&r, el.Reasons)...)
+	for i := range el.Reasons {
+		el.Reasons[i].Message = printable(el.Reasons[i].Message)
+	}
+	for i := range el.Candidates {
+		el.Candidates[i].Why = printable(el.Candidates[i].Why)
+	}
 	return el
+}
+
+// printable makes a sentence that holds text of the cluster safe for terminals.
+func printable(text string) string {
+	const most = 2000 // bytes: a status message can be of any length
+	if len(text) > most {
+		text = text[:most] + " ..."
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // unknown lists what was not observed and bears on the Service.
@@ -57,15 +79,22 @@ func (e *Elector) unknown(svc *Service) []string {
 	return parts
 }
 
+// runner is a node that passes all gates.
+type runner struct {
+	node   int
+	weight int64
+	hash   [sha256.Size]byte
+}
+
 // candidates ranks the nodes that pass all gates. If the Service was stopped
 // before the nodes were asked nobody is in.
 func (e *Elector) candidates(r *round, stopped bool) []Candidate {
-	var in []int
+	var in []runner
 	var out []Candidate
 	for i, c := range e.nodes {
 		closed := e.closed(i, r)
 		if closed == 0 && !stopped {
-			in = append(in, i)
+			in = append(in, runner{i, weightOf(i, r.ads), e.hash(i, r.svc)})
 			continue
 		}
 		why := "it would be a candidate, but nobody announces the Service"
@@ -74,35 +103,31 @@ func (e *Elector) candidates(r *round, stopped bool) []Candidate {
 		}
 		out = append(out, Candidate{Node: c.name, Out: closed.list(), Why: why})
 	}
-	slices.SortFunc(in, func(a, b int) int {
-		ha, hb := e.hash(a, r.svc), e.hash(b, r.svc)
-		return cmp.Or(cmp.Compare(weightOf(b, r.ads), weightOf(a, r.ads)), bytes.Compare(ha[:], hb[:]))
+	slices.SortFunc(in, func(a, b runner) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), bytes.Compare(a.hash[:], b.hash[:]))
 	})
 	ranked := make([]Candidate, 0, len(e.nodes))
 	for rank, i := range in {
-		ranked = append(ranked, Candidate{
-			Node: e.nodes[i].name, Rank: rank + 1, Weight: weightOf(i, r.ads), Why: e.whyIn(rank, i, in, r),
-		})
+		ranked = append(ranked, Candidate{Node: e.nodes[i.node].name, Rank: rank + 1, Weight: i.weight, Why: e.whyIn(rank, in)})
 	}
 	return append(ranked, out...)
 }
 
-func (e *Elector) whyIn(rank, i int, in []int, r *round) string {
+func (e *Elector) whyIn(rank int, in []runner) string {
 	of := "the address"
 	if e.rules.algorithm == AlgorithmNameHash {
 		of = "the Service's name"
 	}
-	if rank == 0 {
-		switch {
-		case len(in) == 1:
-			return "it is the only candidate"
-		case weightOf(i, r.ads) > weightOf(in[1], r.ads):
-			return fmt.Sprintf("it has the highest weight, %d, of %d candidates", weightOf(i, r.ads), len(in))
-		}
+	weight := in[rank].weight
+	switch {
+	case len(in) == 1:
+		return "it is the only candidate"
+	case rank == 0 && weight > in[1].weight:
+		return fmt.Sprintf("it has the highest weight, %d, of %d candidates", weight, len(in))
+	case rank == 0:
 		return fmt.Sprintf("its hash with %s is the lowest of %d candidates", of, len(in))
-	}
-	if weightOf(i, r.ads) < weightOf(in[0], r.ads) {
-		return fmt.Sprintf("it is candidate %d of %d: its weight %d is below the announcer's %d", rank+1, len(in), weightOf(i, r.ads), weightOf(in[0], r.ads))
+	case weight < in[0].weight:
+		return fmt.Sprintf("it is candidate %d of %d: its weight %d is below the announcer's %d", rank+1, len(in), weight, in[0].weight)
 	}
 	return fmt.Sprintf("it is candidate %d of %d by its hash with %s", rank+1, len(in), of)
 }

@@ -20,13 +20,14 @@ func (s State) sharedConflicts() []Reason {
 		}
 	}
 	var found []Reason
+	e := s.Elector()
 	for addr, services := range byAddr {
 		first := services[0]
 		for _, svc := range services[1:] {
 			if svc.Namespace == first.Namespace && svc.Name == first.Name {
 				continue
 			}
-			if why, field := disagree(first, svc); why != "" && s.metallbTakes(first, addr) && s.metallbTakes(svc, addr) {
+			if why, field := disagree(first, svc); why != "" && e.metallbTakes(&first, addr) && e.metallbTakes(&svc, addr) {
 				found = append(found, sharedReason(first, svc, addr, why, field))
 			}
 			found = append(found, s.leasesApart(first, svc, addr)...)
@@ -57,14 +58,10 @@ func disagree(a, b Service) (why, field string) {
 	return "", ""
 }
 
-// metallbTakes returns whether a MetalLB takes the Service; if nothing is known
-// of controllers, whether there is a MetalLB.
-func (s State) metallbTakes(svc Service, addr netip.Addr) bool {
-	if s.Controllers == nil {
-		return s.Installed
-	}
-	return slices.ContainsFunc(s.Controllers, func(c Controller) bool {
-		t, _ := c.Takes(svc, addr)
+// metallbTakes returns whether this MetalLB, or another one, takes the Service.
+func (e *Elector) metallbTakes(svc *Service, addr netip.Addr) bool {
+	return e.notMine(svc) == "" || slices.ContainsFunc(e.state.Controllers, func(c Controller) bool {
+		t, _ := c.Takes(*svc, addr)
 		return c.Kind == KindMetalLB && t != TakesNot
 	})
 }

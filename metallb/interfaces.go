@@ -110,10 +110,14 @@ func (s State) CheckInterfaces(el Election, host Host) []Reason {
 		return nil
 	}
 	c := interfaceCheck{state: s, el: el, host: host, skips: s.Skips(host)}
-	if reason, missing := c.missing(); missing {
-		return []Reason{reason}
+	reasons := c.missing()
+	if reasons == nil {
+		reasons = c.skipped()
 	}
-	return c.skipped()
+	for i := range reasons {
+		reasons[i].Message = printable(reasons[i].Message)
+	}
+	return reasons
 }
 
 type interfaceCheck struct {
@@ -133,15 +137,16 @@ func (c interfaceCheck) object() Object {
 	return Object{Kind: "Node", Name: c.el.Announcer}
 }
 
-// missing is true if none of the interfaces that the advertisements name exists.
-func (c interfaceCheck) missing() (Reason, bool) {
+// missing is the reason if none of the interfaces that the advertisements name
+// exists.
+func (c interfaceCheck) missing() []Reason {
 	if len(c.el.Interfaces) == 0 || slices.ContainsFunc(c.host.Interfaces, func(i Interface) bool { return slices.Contains(c.el.Interfaces, i.Name) }) {
-		return Reason{}, false
+		return nil
 	}
-	return Reason{
+	return []Reason{{
 		Rule: RuleAnnouncingInterfaceAbsent, Role: RoleCause, Node: c.el.Announcer, Object: c.object(), Field: "spec.interfaces",
 		Message: fmt.Sprintf("the elected node %s has none of the interfaces %s; no other node takes over", c.el.Announcer, strings.Join(c.el.Interfaces, ", ")),
-	}, true
+	}}
 }
 
 // skipped is about the interfaces that matter: those that the advertisements

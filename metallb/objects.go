@@ -21,7 +21,7 @@ import (
 // FromObjects makes a State of objects that the caller holds: Services,
 // EndpointSlices (or Endpoints), Nodes, Pods, DaemonSets, ConfigMaps, Events and
 // MetalLB's own objects, typed or unstructured, single or in lists, in any order.
-// Others are ignored. It does not change or keep them.
+// Others are ignored. It does not change them; the State shares their maps.
 //
 // An empty list says that there are no objects of its kind; without a list or an
 // object of a kind that part of the State is nil. Objects that cannot be read are
@@ -101,11 +101,14 @@ func (c *collector) addList(o runtime.Object) {
 	if kind, ok := strings.CutSuffix(goName(o), "List"); ok && kind != "" {
 		c.seen[kind] = true
 	}
-	err := meta.EachListItem(o, func(item runtime.Object) error {
-		if raw, ok := item.(*runtime.Unknown); ok {
-			c.addJSON(raw.Raw)
-			return nil
+	if mixed, ok := o.(*corev1.List); ok {
+		for _, item := range mixed.Items {
+			c.add(item.Object)
+			c.addJSON(item.Raw)
 		}
+		return
+	}
+	err := meta.EachListItem(o, func(item runtime.Object) error {
 		c.add(item)
 		return nil
 	})
@@ -119,6 +122,9 @@ func goName(o runtime.Object) string {
 }
 
 func (c *collector) addJSON(raw []byte) {
+	if len(raw) == 0 {
+		return
+	}
 	var u unstructured.Unstructured
 	if err := json.Unmarshal(raw, &u.Object); err != nil {
 		c.warn("read an item of a list: %v", err)

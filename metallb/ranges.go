@@ -2,6 +2,7 @@ package metallb
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 )
@@ -32,16 +33,19 @@ func ParseRange(text string) (Range, error) {
 	return Range{From: from, To: to, Text: text}, nil
 }
 
+// parseCIDR goes by Go's net package, as MetalLB does: netip refuses what MetalLB
+// takes, such as a length with leading zeros.
 func parseCIDR(text string) (Range, error) {
-	prefix, err := netip.ParsePrefix(text)
+	_, network, err := net.ParseCIDR(text)
 	if err != nil {
 		return Range{}, fmt.Errorf("metallb: read the CIDR %q: %w: write ADDRESS/LENGTH, for one address /32 or /128", text, err)
 	}
-	if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
-		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+	from, _ := netip.AddrFromSlice(network.IP)
+	bits, _ := network.Mask.Size()
+	if from.Is4In6() && bits >= 96 {
+		from, bits = from.Unmap(), bits-96
 	}
-	from := prefix.Masked().Addr()
-	return Range{From: from, To: lastOf(from, prefix.Bits()), Text: text}, nil
+	return Range{From: from, To: lastOf(from, bits), Text: text}, nil
 }
 
 // lastOf sets all bits of a network's address that are not in its prefix.

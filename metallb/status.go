@@ -170,18 +170,13 @@ func nodesOfReports(reports []Report) []string {
 
 // judge sets ages, doubts and trust, and sorts by trust.
 func (r *reporter) judge(st *ServiceStatus, svc *Service) {
-	var election *Election
-	if svc != nil && slices.ContainsFunc(st.Reports, func(rep Report) bool { return rep.Node != st.Expected }) {
-		e := r.elector.Elect(svc)
-		election = &e
-	}
 	newest := newestEvent(st.Reports)
 	for i := range st.Reports {
 		rep := &st.Reports[i]
 		if !rep.At.IsZero() && !r.state.At.IsZero() {
 			rep.Age = r.state.At.Sub(rep.At)
 		}
-		rep.Doubts = append(rep.Doubts, r.doubts(*rep, svc, election)...)
+		rep.Doubts = append(rep.Doubts, r.doubts(*rep, svc, st.Expected)...)
 		if rep.Source == SourceEvent && newest != nil && rep.Node != newest.Node {
 			rep.doubt(DoubtSuperseded, "a later event names the node "+newest.Node)
 		}

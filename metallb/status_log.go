@@ -52,7 +52,9 @@ type SpeakerLog struct {
 
 // LogAnnouncement is the begin or end of an announcement in layer-2 mode.
 type LogAnnouncement struct {
-	Service string       `json:"service,omitempty"` // namespace/name; some versions leave it out
+	// Service is namespace/name. Since MetalLB 0.13 lines name the addresses only,
+	// and Services that share one cannot be told apart.
+	Service string       `json:"service,omitempty"`
 	IPs     []netip.Addr `json:"ips,omitempty"`
 	At      time.Time    `json:"at,omitzero"`
 	Reason  string       `json:"reason,omitempty"` // why it was withdrawn
@@ -294,7 +296,7 @@ func (l logLine) ips() []netip.Addr {
 	for _, key := range []string{"ips", "ip"} {
 		for _, text := range texts(l[key]) {
 			for _, word := range strings.FieldsFunc(clip(text), func(r rune) bool { return strings.ContainsRune("[], \"", r) }) {
-				if a, err := netip.ParseAddr(word); err == nil && len(addrs) < 64 {
+				if a, err := netip.ParseAddr(word); err == nil && len(addrs) < 64 && !slices.Contains(addrs, a.Unmap()) {
 					addrs = append(addrs, a.Unmap())
 				}
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// logfmt reads key=value pairs, values quoted where they have spaces. A line
-// without a pair is none.
+// logfmt reads key=value pairs, values quoted where they have spaces, up to a
+// quoted value that does not end. A line without a pair is none.
 func logfmt(line string) (logLine, bool) {
 	fields := logLine{}
 	for len(fields) < 256 {
@@ -19,23 +19,26 @@ func logfmt(line string) (logLine, bool) {
 			line = afterWord(line)
 			continue
 		}
-		key := line[:end]
-		value, rest := logfmtValue(line[end+1:])
-		fields[key], line = value, rest
+		value, rest, ok := logfmtValue(line[end+1:])
+		if !ok {
+			break
+		}
+		fields[line[:end]], line = value, rest
 	}
 	return fields, len(fields) > 0
 }
 
-func logfmtValue(s string) (value, rest string) {
-	if strings.HasPrefix(s, `"`) {
-		if quoted, err := strconv.QuotedPrefix(s); err == nil {
-			if value, err = strconv.Unquote(quoted); err == nil {
-				return value, s[len(quoted):]
-			}
-		}
+func logfmtValue(s string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(s, `"`) {
+		rest = afterWord(s)
+		return s[:len(s)-len(rest)], rest, true
 	}
-	rest = afterWord(s)
-	return s[:len(s)-len(rest)], rest
+	quoted, err := strconv.QuotedPrefix(s)
+	if err != nil {
+		return "", "", false
+	}
+	value, err = strconv.Unquote(quoted)
+	return value, s[len(quoted):], err == nil
 }
 
 // afterWord returns what follows the first word, which is not empty unless s

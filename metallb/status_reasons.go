@@ -3,6 +3,7 @@ package metallb
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -133,8 +134,25 @@ func (r *reporter) notAnnounced(st ServiceStatus) []Reason {
 	}
 	return []Reason{{
 		Rule: RuleNotAnnounced, Role: RoleCause, Object: r.speakerPod(st.Expected), Node: st.Expected,
-		Message: fmt.Sprintf("%s is to announce %s, and no %s shows that it does: its speaker's log says why, with --log-level=debug if need be", st.Expected, st.Service, strings.Join(asked, " and no ")),
+		Message: fmt.Sprintf("%s is to announce %s, and no %s shows that it does: %s", st.Expected, st.Service, strings.Join(asked, " and no "), r.lookNext(st)),
 	}}
+}
+
+// lookNext says what the log of the expected node tells, or that it should be
+// read.
+func (r *reporter) lookNext(st ServiceStatus) string {
+	svc := r.service[st.Service]
+	for _, l := range r.facts.Logs {
+		if l.Node != st.Expected {
+			continue
+		}
+		for _, w := range l.Withdrawn {
+			if w.Service == st.Service || w.Service == "" && slices.ContainsFunc(svc.Addresses, func(a netip.Addr) bool { return slices.Contains(w.IPs, a) }) {
+				return fmt.Sprintf("its speaker withdrew it at %s for %q", w.At.Format(time.RFC3339), w.Reason)
+			}
+		}
+	}
+	return "its speaker's log says why, with --log-level=debug if need be"
 }
 
 // speakerPod returns the speaker on the node, or what runs speakers.

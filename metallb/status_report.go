@@ -157,26 +157,38 @@ func (r *reporter) reports(key string, svc *Service) []Report {
 	return reports
 }
 
-// doubts returns what speaks against a report. The election is nil if the report
-// names the node that is expected.
-func (r *reporter) doubts(rep Report, svc *Service, election *Election) []Doubt {
+// doubts returns what speaks against a report.
+func (r *reporter) doubts(rep Report, svc *Service, expected string) []Doubt {
 	doubts := r.nodeDoubts(rep)
 	switch {
 	case svc == nil && r.state.Services != nil:
 		doubts = append(doubts, Doubt{DoubtServiceGone, "the Service is gone"})
-	case election != nil && !election.Mine:
-		doubts = append(doubts, Doubt{DoubtNotTaken, election.NotMine})
-	case election != nil:
-		if c, ok := election.Candidate(rep.Node); ok && c.Rank == 0 {
-			doubts = append(doubts, Doubt{DoubtNotEligible, c.Why})
-		} else if election.Announcer == "" && len(election.Unknown) == 0 {
-			doubts = append(doubts, Doubt{DoubtNotEligible, "no node is to announce the Service"})
-		}
+	case svc != nil && rep.Node != expected:
+		doubts = append(doubts, r.electionDoubts(rep.Node, svc, expected)...)
 	}
 	if rep.Source == SourceStatus {
 		doubts = append(doubts, r.statusDoubts(rep)...)
 	}
 	return doubts
+}
+
+// electionDoubts says why the node is not in the election. It does not rank all
+// nodes, which takes too long for thousands of Services.
+func (r *reporter) electionDoubts(node string, svc *Service, expected string) []Doubt {
+	e := r.elector
+	if why := e.notMine(svc); why != "" {
+		return []Doubt{{DoubtNotTaken, why}}
+	}
+	in := e.round(svc)
+	if i, ok := e.index[node]; ok {
+		if closed := e.closed(i, &in); closed != 0 {
+			return []Doubt{{DoubtNotEligible, e.whyOut(closed.list(), e.nodes[i], &in)}}
+		}
+	}
+	if expected == "" && len(e.unknown(svc)) == 0 {
+		return []Doubt{{DoubtNotEligible, "no node is to announce the Service"}}
+	}
+	return nil
 }
 
 func (r *reporter) nodeDoubts(rep Report) []Doubt {

@@ -1,0 +1,108 @@
+package arpcheck_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/arpcheck/netnstest"
+	"github.com/strictarp/strictarp/internal/arpwire"
+)
+
+// sweepRunsEnv is how often each size is swept in the lab; 3 unless it is set.
+const sweepRunsEnv = "STRICTARP_SWEEP_RUNS"
+
+// defaultBuffer is the receive buffer of a socket that asks for none: 256 replies.
+const defaultBuffer = 212992
+
+func sweepRuns(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(sweepRunsEnv)
+	if text == "" {
+		return 3
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, sweepRunsEnv)
+	return n
+}
+
+// sweepLab is a segment of namespaces whose nodes all hold the targets.
+func sweepLab(t testing.TB, nodes int, targets []netip.Addr) *netnstest.Host {
+	t.Helper()
+	begun := time.Now()
+	s := netnstest.New(t)
+	for i := range nodes {
+		h, err := s.AddNode(fmt.Sprintf("w%d", i), netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(8 + i/250), byte(1 + i%250)}), 8))
+		require.NoError(t, err)
+		for _, target := range targets {
+			require.NoError(t, h.HoldVIP(target))
+		}
+	}
+	from, err := s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
+	require.NoError(t, err)
+	t.Logf("%d nodes with %d addresses took %s to make", nodes, len(targets), time.Since(begun).Round(time.Millisecond))
+	return from
+}
+
+func setReadBuffer(t testing.TB, p *arpcheck.Prober, bytes int) {
+	t.Helper()
+	require.NoError(t, p.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(bytes))
+}
+
+// Every pair is found, every time, with a receive buffer of the default size.
+func TestLabSweepFindsEveryPair(t *testing.T) {
+	for _, row := range []struct{ targets, nodes int }{{306, 3}, {306, 50}, {4096, 3}, {306, 200}} {
+		t.Run(fmt.Sprintf("%dx%d", row.targets, row.nodes), func(t *testing.T) {
+			sweepOften(t, sweepLab(t, row.nodes, addrs(row.targets)), row.targets, row.nodes)
+		})
+	}
+}
+
+// A slow port loses what its queue cannot hold, and no socket counts that. A sweep
+// does not overfill it, and is as fast as the port lets replies through.
+func TestLabSweepBehindASlowPort(t *testing.T) {
+	const targets, nodes, rate, queue = 4096, 3, 5_000_000, 1000
+	from := sweepLab(t, nodes, addrs(targets))
+	require.NoError(t, from.SetPortRate(rate, queue))
+	limit := time.Duration(targets*nodes*arpwire.FrameSize*8) * time.Second / rate
+	for _, took := range sweepOften(t, from, targets, nodes) {
+		assert.Greater(t, took, limit*9/10, "the port was not slow")
+		assert.Less(t, took, 2*limit, "the port stood idle")
+	}
+}
+
+// sweepOften sweeps as often as it is told to, and returns how long it took to
+// find all pairs.
+func sweepOften(t *testing.T, from *netnstest.Host, targets, nodes int) (took []time.Duration) {
+	t.Helper()
+	p, err := from.Open()
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, p.Close()) }()
+	p.Wait = labWait
+	setReadBuffer(t, p, defaultBuffer)
+	for range sweepRuns(t) {
+		begun := time.Now()
+		var last time.Time
+		var progress arpcheck.SweepProgress
+		results := sweepAll(t, arpcheck.Sweep{Prober: p, Progress: func(p arpcheck.SweepProgress) { progress = p }}, addrs(targets))
+		require.Len(t, results, targets)
+		for _, r := range results {
+			require.Len(t, r.Responders, nodes)
+			require.Empty(t, r.Reasons)
+			require.Equal(t, arpcheck.Multiple, r.Verdict)
+			if at := r.Responders[nodes-1].First; at.After(last) {
+				last = at
+			}
+		}
+		t.Logf("all pairs after %s: %+v", last.Sub(begun), progress)
+		took = append(took, last.Sub(begun))
+	}
+	return took
+}

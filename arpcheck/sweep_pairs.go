@@ -1,0 +1,151 @@
+package arpcheck
+
+import (
+	"slices"
+	"time"
+
+	"github.com/strictarp/strictarp/internal/arpwire"
+)
+
+// What is kept of a sweep, so that made-up replies cannot make it grow without
+// bound. Beyond, replies are in excess and their targets inconclusive.
+const (
+	maxPairs      = 1 << 20
+	maxSweepMACs  = 1 << 14
+	maxVariations = 1 << 12
+)
+
+// pair is a target and a MAC that answers for it. There may be a million of them.
+type pair struct {
+	first, last time.Duration // since the sweep began
+	rtt         time.Duration // -1 if it was not measured
+	next        uint32        // pair of the same target that was seen before; 0 for none
+	replies     uint32
+	length      uint16 // of all its frames, unless it is varied
+	mac         uint16
+	won         bool
+	varied      bool // its variation has what differs
+}
+
+// pairs are all pairs of the targets that are not settled. Index 0 is unused.
+type pairs struct {
+	all    []pair
+	free   uint32            // first of those of settled targets, linked by next
+	index  map[uint64]uint32 // one for all: key of target and MAC to pair
+	kept   int
+	macs   []MAC
+	ids    map[MAC]uint16
+	varied map[uint32]*responder // pairs with frames of several lengths, or of other sources
+}
+
+func newPairs(targets int) pairs {
+	return pairs{
+		all: make([]pair, 1, targets+1), index: make(map[uint64]uint32, targets),
+		ids: make(map[MAC]uint16), varied: make(map[uint32]*responder),
+	}
+}
+
+func pairKey(target int, mac uint16) uint64 { return uint64(target)<<16 | uint64(mac) }
+
+// find returns the pair of a target and a MAC, or 0.
+func (s *pairs) find(target int, mac MAC) uint32 {
+	id, known := s.ids[mac]
+	if !known {
+		return 0
+	}
+	return s.index[pairKey(target, id)]
+}
+
+// add adds a pair before next. It returns 0 if no more are kept.
+func (s *pairs) add(target int, mac MAC, next uint32) uint32 {
+	id, known := s.ids[mac]
+	if s.kept == maxPairs || !known && len(s.macs) == maxSweepMACs {
+		return 0
+	}
+	if !known {
+		id = uint16(len(s.macs))
+		s.ids[mac] = id
+		s.macs = append(s.macs, mac)
+	}
+	at := s.free
+	if at != 0 {
+		s.free = s.all[at].next
+	} else {
+		at = uint32(len(s.all))
+		s.all = append(s.all, pair{})
+	}
+	s.all[at] = pair{mac: id, next: next, rtt: -1}
+	s.index[pairKey(target, id)] = at
+	s.kept++
+	return at
+}
+
+// reply brings a pair up to date.
+func (s *pairs) reply(at uint32, f *Frame, p arpwire.Packet, since time.Duration) {
+	r := &s.all[at]
+	r.replies++
+	r.last = since
+	if r.replies == 1 {
+		r.first, r.length = since, uint16(f.Length)
+		if p.Src == p.SenderMAC {
+			return
+		}
+	}
+	if r.varied || p.Src != p.SenderMAC || r.length != uint16(f.Length) {
+		s.vary(at, f, p)
+	}
+}
+
+func (s *pairs) vary(at uint32, f *Frame, p arpwire.Packet) {
+	r := &s.all[at]
+	v := s.varied[at]
+	if v == nil {
+		if len(s.varied) == maxVariations {
+			return
+		}
+		v = &responder{Responder: Responder{MAC: s.macs[r.mac]}}
+		if r.replies > 1 {
+			v.Lengths = []LengthCount{{Length: int(r.length), Frames: int(r.replies) - 1}}
+		}
+		s.varied[at], r.varied = v, true
+	}
+	v.addSource(p.Src)
+	v.addLength(f.Length)
+}
+
+// take removes a target's pairs, from the one seen last on, and returns them in
+// the order in which they were seen, in the memory of buf.
+func (s *pairs) take(t *target, i int, began time.Time, buf []responder) []responder {
+	buf = buf[:0]
+	lengths := make([]LengthCount, t.count)
+	for at := t.head; at != 0; {
+		n := len(buf)
+		buf = append(buf, s.responder(at, began, lengths[n:n+1:n+1]))
+		p := &s.all[at]
+		delete(s.index, pairKey(i, p.mac))
+		delete(s.varied, at)
+		at, p.next, s.free = p.next, s.free, at
+		s.kept--
+	}
+	slices.Reverse(buf)
+	return buf
+}
+
+func (s *pairs) responder(at uint32, began time.Time, lengths []LengthCount) responder {
+	p := &s.all[at]
+	lengths[0] = LengthCount{Length: int(p.length), Frames: int(p.replies)}
+	r := responder{Responder: Responder{
+		MAC: s.macs[p.mac], Replies: int(p.replies), Lengths: lengths,
+		First: began.Add(p.first), Last: began.Add(p.last),
+	}}
+	if v := s.varied[at]; v != nil {
+		r.Lengths, r.FrameSources = v.Lengths, v.FrameSources
+	}
+	if p.rtt >= 0 {
+		r.addRTT(p.rtt)
+	}
+	if p.won {
+		r.WonRounds = 1
+	}
+	return r
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+
+	"github.com/strictarp/strictarp/arpcheck/netnstest"
+	"github.com/strictarp/strictarp/internal/arpwire"
+)
+
+type config struct {
+	targets, nodes, runs int
+	slow                 bool
+	defaultScan          bool
+	buffer               int
+}
+
+func main() {
+	var c config
+	flag.IntVar(&c.targets, "targets", 306, "`number` of addresses")
+	flag.IntVar(&c.nodes, "nodes", 3, "`number` of nodes that answer for each")
+	flag.IntVar(&c.runs, "runs", 10, "`number` of turns")
+	flag.BoolVar(&c.slow, "slow", false, "put the client behind a port of 5 Mbit/s")
+	flag.BoolVar(&c.defaultScan, "default-scan", false, "also run arp-scan with its defaults, 500 requests a second")
+	flag.IntVar(&c.buffer, "buffer", 0, "the sweep's receive buffer in `bytes`, default as Open makes it")
+	flag.Parse()
+	if err := netnstest.Enter(); err != nil {
+		fail(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, c); err != nil {
+		stop()
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
+}
+
+func run(ctx context.Context, c config) error {
+	targets := make([]netip.Addr, c.targets)
+	addr := netip.MustParseAddr("10.1.0.1")
+	for i := range targets {
+		targets[i], addr = addr, addr.Next()
+	}
+	begun := time.Now()
+	segment, client, err := build(c, targets)
+	if err != nil {
+		return err
+	}
+	defer segment.Close()
+	fmt.Printf("%d targets, %d nodes; the lab took %s to make\n", c.targets, c.nodes, time.Since(begun).Round(time.Millisecond))
+	contenders, closeAll, err := enter(c, client, targets)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	for turn := range c.runs + 1 {
+		for i := range contenders {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			m, err := contenders[i].run(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", contenders[i].name, err)
+			}
+			if turn > 0 { // the first warms neighbour caches and memory
+				contenders[i].measured = append(contenders[i].measured, m)
+			}
+			time.Sleep(20 * time.Millisecond) // what is still under way
+		}
+	}
+	report(os.Stdout, contenders, c.targets*c.nodes)
+	return nil
+}
+
+// build makes nodes that all hold the targets, and a client.
+func build(c config, targets []netip.Addr) (*netnstest.Segment, *netnstest.Host, error) {
+	s, err := netnstest.NewSegment()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := func() (*netnstest.Host, error) {
+		for i := range c.nodes {
+			addr := netip.AddrFrom4([4]byte{10, 0, byte(8 + i/250), byte(1 + i%250)})
+			n, err := s.AddNode(fmt.Sprintf("w%d", i), netip.PrefixFrom(addr, 8))
+			if err != nil {
+				return nil, err
+			}
+			if err := hold(n, targets); err != nil {
+				return nil, err
+			}
+		}
+		return s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
+	}()
+	if err == nil && c.slow {
+		err = slowPort(client)
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, nil, err
+	}
+	return s, client, nil
+}
+
+// requests are the frames that ask for the targets.
+func requests(client *netnstest.Host, targets []netip.Addr) [][]byte {
+	frames := make([][]byte, 0, len(targets))
+	for _, target := range targets {
+		frames = append(frames, arpwire.Request(client.MAC(), client.Addr(), target).Append(nil, 0))
+	}
+	return frames
+}
+
+func enter(c config, client *netnstest.Host, targets []netip.Addr) ([]contender, func(), error) {
+	pairs := c.targets * c.nodes
+	floor, closeFloor, err := floorOf(client, requests(client, targets), pairs)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := append([]contender{floor, sweepOf(client, targets, c.buffer)}, scansOf(client, targets, pairs, c.defaultScan)...)
+	return all, closeFloor, nil
+}
+
+// median of what a measurement says.
+func median(all []measurement, of func(measurement) float64) float64 {
+	values := make([]float64, 0, len(all))
+	for _, m := range all {
+		values = append(values, of(m))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}

@@ -1,0 +1,124 @@
+package strictarp
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/strictarp/strictarp/metallb"
+	"github.com/strictarp/strictarp/sysctl"
+)
+
+// kernelAnswer is what a node's kernel makes of requests for a VIP.
+type kernelAnswer struct {
+	known   bool // false if facts are missing
+	answers bool // for an address that it holds on another interface
+	link    string
+	answer  Answer
+	onNIC   bool // the VIP is on the receiving interface: it answers whatever the settings are
+	missing []Missing
+}
+
+// kernel returns whether a node's kernel answers requests for a VIP that it holds
+// elsewhere. The question comes from 0.0.0.0, so that arp_ignore alone decides:
+// filters that silence it towards one client do not cure it.
+func (v *view) kernel(n *node, p *vip) kernelAnswer {
+	k := kernelAnswer{known: true}
+	if n.Links == nil {
+		return kernelAnswer{missing: []Missing{{What: "the interfaces", Where: n.name, Collect: NeedNodeLinks.Collect()}}}
+	}
+	links, elsewhere := v.receiving(n, p), false
+	for _, h := range p.holders {
+		if h.node == n && slices.Contains(links, h.link) {
+			k.onNIC = true
+		} else if h.node == n {
+			elsewhere = true
+		}
+	}
+	if !elsewhere || k.onNIC {
+		return k
+	}
+	for _, l := range links {
+		a, err := n.WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
+		var unknown *UnknownError
+		if errors.As(err, &unknown) {
+			k.known = false
+			k.missing = append(k.missing, unknown.Missing...)
+		}
+		if err == nil && a.Replies {
+			k.known, k.answers, k.link, k.answer = true, true, l.Name, a
+			return k
+		}
+		if err == nil && k.link == "" {
+			k.link, k.answer = l.Name, a
+		}
+	}
+	return k
+}
+
+// receiving returns the interfaces of a node on which requests for a VIP arrive:
+// those in whose subnet it is, else those of the vantages that asked, else that of
+// the node's own address, else all.
+func (v *view) receiving(n *node, p *vip) []*Link {
+	var askers []netip.Addr
+	for _, s := range p.seen {
+		for _, l := range s.vantage.Links {
+			for _, a := range l.Addrs {
+				if l.segment() {
+					askers = append(askers, a.Prefix.Addr())
+				}
+			}
+		}
+		for _, i := range s.results {
+			askers = append(askers, s.vantage.Probes[i].Sender.Addr)
+		}
+	}
+	in := func(test func(*Link) bool) (list []*Link) {
+		for i := range n.Links {
+			if l := &n.Links[i]; l.segment() && len(l.Addrs) > 0 && test(l) {
+				list = append(list, l)
+			}
+		}
+		return list
+	}
+	for _, test := range []func(*Link) bool{
+		func(l *Link) bool { return l.subnet(p.addr) },
+		func(l *Link) bool { return slices.ContainsFunc(askers, l.subnet) },
+		func(l *Link) bool {
+			return slices.ContainsFunc(l.Addrs, func(a Address) bool { return v.nodeOf[a.Prefix.Addr()] == n.name && v.named(a.Prefix.Addr()) })
+		},
+		func(*Link) bool { return true },
+	} {
+		if list := in(test); len(list) > 0 {
+			return list
+		}
+	}
+	return nil
+}
+
+// named reports whether a Node object names an address.
+func (v *view) named(addr netip.Addr) bool {
+	return slices.ContainsFunc(v.metallb.Nodes, func(n metallb.Node) bool { return slices.Contains(n.Addresses, addr) })
+}
+
+// effective returns a parameter's value in effect on an interface, if it was
+// observed.
+func (n *node) effective(link string, p sysctl.Param) (sysctl.Effective, bool) {
+	if n.Sysctls == nil {
+		return sysctl.Effective{}, false
+	}
+	e, err := n.Sysctls.Effective(link, p)
+	return e, err == nil
+}
+
+// held are the VIPs that a node holds on a device other than its NICs, as a
+// service proxy puts them there, among those that are judged.
+func (v *view) held(n *node) []*vip {
+	var list []*vip
+	for _, p := range v.vips {
+		if slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n && !h.link.segment() }) {
+			list = append(list, p)
+		}
+	}
+	return list
+}

@@ -1,0 +1,434 @@
+package strictarp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/strictarp/strictarp/kubeproxy"
+	"github.com/strictarp/strictarp/metallb"
+	"github.com/strictarp/strictarp/sysctl"
+)
+
+func kubeProxyChecks() []func(*view) []Finding {
+	return []func(*view) []Finding{
+		checkConfigs, checkConfigFound, checkTwoProxies, checkNodesDiffer, checkDeprecated,
+		eachNode(checkState), eachNode(checkLeftover),
+	}
+}
+
+// configSubject names a configuration: namespace/name of an object, or the node
+// whose file or unit it is.
+func configSubject(s kubeproxy.Source) Subject {
+	switch {
+	case s.Namespace != "" && s.Name != "":
+		return Subject(s.Namespace + "/" + s.Name)
+	case s.Node != "":
+		return Subject(s.Node)
+	}
+	return Subject(s.String())
+}
+
+func configEvidence(c *kubeproxy.Config, at kubeproxy.Position, format string, args ...any) Evidence {
+	source := c.Source.String()
+	if at.Line > 0 {
+		source += fmt.Sprintf(", line %d", at.Line)
+	}
+	return Evidence{Observed: fmt.Sprintf(format, args...), Source: source, At: c.At}
+}
+
+// configs are those for Linux nodes.
+func (v *view) configs() []*kubeproxy.Config {
+	var list []*kubeproxy.Config
+	if v.KubeProxy == nil {
+		return nil
+	}
+	for i := range v.KubeProxy.Configs {
+		if c := &v.KubeProxy.Configs[i]; !c.Windows {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// configOf returns what the kube-proxy of a node is told; nil if that is not known.
+func (v *view) configOf(node string) *kubeproxy.Config {
+	var common []*kubeproxy.Config
+	for _, c := range v.configs() {
+		switch c.Source.Node {
+		case node:
+			return c
+		case "":
+			common = append(common, c)
+		}
+	}
+	if len(common) == 0 {
+		return nil
+	}
+	for _, c := range common[1:] {
+		if c.EffectiveMode() != common[0].EffectiveMode() || c.Strict() != common[0].Strict() {
+			return nil // which DaemonSet serves the node is not known
+		}
+	}
+	return common[0]
+}
+
+// checkConfigs is about each configuration by itself.
+func checkConfigs(v *view) []Finding {
+	var found []Finding
+	for _, c := range v.configs() {
+		subject := configSubject(c.Source)
+		if c.Refused != "" {
+			f := v.newFinding("kubeproxy-config-invalid", subject, "kube-proxy would not start with this configuration: %s", c.Refused)
+			f.Evidence = []Evidence{configEvidence(c, c.RefusedAt, "%s", c.Refused)}
+			found = append(found, f)
+		} else if c.EffectiveMode() == kubeproxy.ModeIPVS && c.StrictARP != kubeproxy.StrictARPTrue && v.layer2() {
+			found = append(found, v.strictOff(c))
+		}
+		for rule, code := range map[string]kubeproxy.WarningCode{"strictarp-ignored": kubeproxy.WarnIgnored, "kubeproxy-config-ambiguous": kubeproxy.WarnAmbiguous} {
+			var texts []string
+			f := v.newFinding(rule, subject, "")
+			for _, w := range c.Warnings {
+				if w.Code == code {
+					texts = append(texts, w.Message)
+					f.Evidence = append(f.Evidence, configEvidence(c, w.At, "%s", w.Message))
+				}
+			}
+			if f.Message = strings.Join(texts, "; ") + "."; len(texts) > 0 {
+				found = append(found, f)
+			}
+		}
+	}
+	return dedupe(found)
+}
+
+func (v *view) strictOff(c *kubeproxy.Config) Finding {
+	said := "is not set"
+	if c.StrictARP == kubeproxy.StrictARPFalse {
+		said = "is false"
+	}
+	f := v.newFinding("strictarp-off", configSubject(c.Source), "kube-proxy runs in ipvs mode and strictARP %s: every node's kernel answers for the VIPs that it puts on kube-ipvs0.", said)
+	f.Evidence = []Evidence{configEvidence(c, c.StrictARPAt, "mode %s, strictARP %s", c.EffectiveMode(), orUnset(c.StrictARP))}
+	if r, ok := v.configRemedy(c); ok {
+		f.Remedies = []Remedy{r}
+	}
+	f.Avoid = append(uselessSysctlCautions(sysctl.KubeIPVS0), arpFilterCautions()...)
+	return f
+}
+
+func orUnset(s kubeproxy.StrictARP) string {
+	if s == kubeproxy.StrictARPUnset {
+		return "unset"
+	}
+	return string(s)
+}
+
+// layer2 reports whether something announces VIPs by ARP, or that is not known.
+func (v *view) layer2() bool {
+	if v.MetalLB == nil || v.metallb.Installed && (v.metallb.L2Advertisements == nil || len(v.metallb.L2Advertisements) > 0 || len(v.metallb.Pools) > 0) {
+		return true
+	}
+	return slices.ContainsFunc(v.metallb.Controllers, func(c metallb.Controller) bool {
+		return c.Protocol == metallb.ProtocolLayer2 || c.Protocol == ""
+	})
+}
+
+// configRemedy turns strictARP on where kube-proxy reads it, and restarts it.
+func (v *view) configRemedy(c *kubeproxy.Config) (Remedy, bool) {
+	s := c.Source
+	step := Step{Action: SetStrictARP, Node: s.Node, Namespace: s.Namespace, From: "false", To: "true"}
+	switch s.Kind {
+	case kubeproxy.SourceConfigMap:
+		step.Object = "configmap/" + s.Name
+	case kubeproxy.SourceFile:
+		step.Object = s.Path
+	default:
+		step = Step{Action: DoByHand, Node: s.Node, Namespace: s.Namespace, Object: fmt.Sprintf("give kube-proxy the flag --ipvs-strict-arp=true (%s)", s)}
+	}
+	steps := append([]Step{step}, restartSteps(c, s.Node)...)
+	return NewRemedy("Turn strictARP on; kube-proxy reads it when it starts.", steps...), true
+}
+
+// restartSteps restart the kube-proxy that reads a configuration; on the node, if
+// it is no workload of the cluster.
+func restartSteps(c *kubeproxy.Config, node string) []Step {
+	kind, name, _ := strings.Cut(c.Source.Workload, "/")
+	switch {
+	case kind == "daemonset":
+		return []Step{{Action: RestartRollout, Namespace: c.Source.Namespace, Object: c.Source.Workload}}
+	case kind == "unit" && node != "":
+		return []Step{{Action: RestartUnit, Node: node, Object: name}}
+	case node != "":
+		return []Step{{Action: DoByHand, Node: node, Object: "restart kube-proxy on " + node}}
+	}
+	return []Step{{Action: DoByHand, Object: "restart kube-proxy on every node"}}
+}
+
+// checkConfigFound: no configuration, or no kube-proxy at all.
+func checkConfigFound(v *view) []Finding {
+	if v.KubeProxy == nil {
+		return nil
+	}
+	runs := slices.ContainsFunc(slices.Collect(maps.Values(v.byNode)), func(n *node) bool { return n.runsKubeProxy() })
+	switch {
+	case len(v.KubeProxy.Configs) > 0:
+		return nil
+	case v.KubeProxy.Presence == kubeproxy.Absent && !runs:
+		f := v.newFinding("kubeproxy-absent", "kube-proxy", "There is no kube-proxy in this cluster.")
+		for _, r := range v.KubeProxy.Replacers {
+			if r.Active != kubeproxy.Absent {
+				f.Message = fmt.Sprintf("There is no kube-proxy in this cluster: %s replaces it (%s).", r.Name, r.Reason)
+			}
+		}
+		return []Finding{f}
+	}
+	f := v.unknown("kubeproxy-config-not-found", "kube-proxy", NeedKubeProxyConfig,
+		"What kube-proxy is told was not found: k3s, RKE2, MicroK8s, static pods and systemd units keep its flags elsewhere, on the nodes.")
+	for _, m := range v.KubeProxy.Missing {
+		f.Evidence = append(f.Evidence, Evidence{Observed: m.Message, Source: m.Source.String()})
+	}
+	return []Finding{f}
+}
+
+func (n *node) runsKubeProxy() bool { return len(n.KubeProxy) > 0 || n.Running != nil }
+
+// checkTwoProxies: kube-proxy runs although something has replaced it.
+func checkTwoProxies(v *view) []Finding {
+	if v.KubeProxy == nil || v.KubeProxy.Presence != kubeproxy.Present || len(v.configs()) == 0 {
+		return nil
+	}
+	for _, r := range v.KubeProxy.Replacers {
+		if r.Active == kubeproxy.Present {
+			f := v.newFinding("two-service-proxies", configSubject(v.configs()[0].Source), "kube-proxy runs although %s has replaced it (%s): both write rules for the same Services.", r.Name, r.Reason)
+			f.Evidence = []Evidence{{Observed: r.Reason, Source: r.Source.String()}}
+			f.Remedies = []Remedy{NewRemedy("Keep one.", Step{Action: DoByHand, Object: fmt.Sprintf("remove kube-proxy and clean up after it (kube-proxy --cleanup on each node), or switch the replacement of %s off", r.Name)})}
+			return []Finding{f}
+		}
+	}
+	return nil
+}
+
+// checkNodesDiffer: nodes run with different modes or strictARP.
+func checkNodesDiffer(v *view) []Finding {
+	groups := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(v.byNode)) {
+		r := v.byNode[name].Running
+		if r == nil {
+			continue
+		}
+		mode, strict := r.Mode, ""
+		if r.Config != nil {
+			strict = fmt.Sprintf(", strictARP %t", r.Config.StrictARP == kubeproxy.StrictARPTrue)
+			if mode == "" {
+				mode = r.Config.EffectiveMode()
+			}
+		}
+		if mode != "" {
+			what := "mode " + string(mode) + strict
+			groups[what] = append(groups[what], name)
+		}
+	}
+	if len(groups) < 2 {
+		return nil
+	}
+	var texts []string
+	for _, what := range slices.Sorted(maps.Keys(groups)) {
+		texts = append(texts, fmt.Sprintf("%s on %s", what, strings.Join(groups[what], ", ")))
+	}
+	return []Finding{v.newFinding("kubeproxy-nodes-differ", "kube-proxy", "kube-proxy runs differently: %s.", strings.Join(texts, "; "))}
+}
+
+// checkDeprecated: ipvs mode goes away.
+func checkDeprecated(v *view) []Finding {
+	for _, c := range v.configs() {
+		if c.EffectiveMode() != kubeproxy.ModeIPVS {
+			continue
+		}
+		version := c.Version
+		if v.Cluster != nil && v.Cluster.Version != "" {
+			version = v.Cluster.Version
+		}
+		f := v.newFinding("ipvs-mode-deprecated", configSubject(c.Source), "kube-proxy's ipvs mode is deprecated since 1.35, off by default from 1.40 and removed in 1.43.")
+		switch kubeproxy.Lifecycle(version) {
+		case kubeproxy.StageSupported:
+			return nil
+		case kubeproxy.StageOff:
+			f.Severity = SeverityWarning
+		case kubeproxy.StageRemoved:
+			f.Severity = SeverityError
+		}
+		if version != "" {
+			f.Message += " This is " + version + "."
+		}
+		return []Finding{f}
+	}
+	return nil
+}
+
+// loosest returns the settings in effect on that interface of a segment on which
+// they are least strict.
+func (n *node) loosest() *kubeproxy.ARP {
+	var found *kubeproxy.ARP
+	for i := range n.Links {
+		l := &n.Links[i]
+		if !l.segment() || !slices.ContainsFunc(l.Addrs, func(a Address) bool { return a.Prefix.Bits() < 32 }) {
+			continue
+		}
+		ignore, ok := n.effective(l.Name, sysctl.ARPIgnore)
+		announce, also := n.effective(l.Name, sysctl.ARPAnnounce)
+		if !ok || !also {
+			continue
+		}
+		if arp := (kubeproxy.ARP{Ignore: ignore.Value, Announce: announce.Value}); found == nil || found.Strict() && !arp.Strict() {
+			found = &arp
+		}
+	}
+	return found
+}
+
+// checkState compares what kube-proxy is told, what it runs with and what the
+// kernel does.
+func checkState(v *view, n *node) []Finding {
+	c := v.configOf(n.name)
+	if c == nil {
+		return nil
+	}
+	arp := n.loosest()
+	j := kubeproxy.Judge(*c, n.Running, arp)
+	var f Finding
+	switch {
+	case j.State == kubeproxy.StateModeMismatch:
+		f = v.newFinding("kubeproxy-mode-mismatch", "", "%s: %s.", n.name, j.Reason)
+	case j.State == kubeproxy.StatePending:
+		f = v.newFinding("strictarp-pending", "", "%s: %s.", n.name, j.Reason)
+		f.Remedies = []Remedy{NewRemedy("Restart kube-proxy: it reads its configuration when it starts.", restartSteps(c, n.name)...)}
+	case j.State == kubeproxy.StateOverridden && !j.Inferred:
+		f = v.newFinding("strictarp-overridden", "", "%s: %s.", n.name, j.Reason)
+		f.Remedies = n.sysctlRemedies()
+	case j.State == kubeproxy.StateOverridden:
+		f = v.unknown("strictarp-overridden", "", NeedKubeProxyRunning, "%s: kube-proxy is told strictARP true and the kernel has %s: either it was not restarted since, or something changed the settings.", n.name, arp)
+		f.Remedies = n.sysctlRemedies()
+	case j.State == kubeproxy.StateResidue && c.EffectiveMode() == kubeproxy.ModeIPVS && !n.strictAtBoot():
+		f = v.newFinding("strictarp-residue", "", "%s: %s.", n.name, j.Reason)
+		if r, ok := v.configRemedy(c); ok {
+			f.Remedies = []Remedy{r}
+		}
+	default:
+		return nil
+	}
+	f.Evidence = n.stateEvidence(arp)
+	return []Finding{f}
+}
+
+func (n *node) stateEvidence(arp *kubeproxy.ARP) []Evidence {
+	var list []Evidence
+	if arp != nil {
+		list = n.evidence("%s in effect", arp)
+	}
+	if r := n.Running; r != nil {
+		text := "kube-proxy"
+		if r.Mode != "" {
+			text += fmt.Sprintf(", /proxyMode %s", r.Mode)
+		}
+		if r.Config != nil {
+			text += fmt.Sprintf(", /configz mode %s, strictARP %s", r.Config.EffectiveMode(), orUnset(r.Config.StrictARP))
+		}
+		if !r.Started.IsZero() {
+			text += ", started " + r.Started.UTC().Format("2006-01-02T15:04:05Z")
+		}
+		list = append(list, Evidence{Observed: text, Source: r.Source, At: r.At})
+	}
+	return list
+}
+
+// strictAtBoot reports whether files make the node strict at its next boot.
+func (n *node) strictAtBoot() bool {
+	if n.Persisted == nil {
+		return false
+	}
+	for _, tool := range sysctl.Tools() {
+		boot := n.Persisted.AtBoot(tool)
+		if !sysctl.ARPIgnore.IsStrict(boot.ARP.All[sysctl.ARPIgnore]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sysctlRemedies make the node strict now.
+func (n *node) sysctlRemedies() []Remedy {
+	if n.Sysctls == nil {
+		return nil
+	}
+	var steps []Step
+	for _, c := range n.Sysctls.Strict(n.holders()...) {
+		steps = append(steps, Step{Action: SetSysctl, Node: n.name, Object: string(c.Key), From: c.From, To: c.To})
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	return []Remedy{NewRemedy("Make the kernel of "+n.name+" strict now; it lasts until the next boot.", steps...)}
+}
+
+// strictRemedies make a node strict: by kube-proxy's configuration where that is
+// what sets it, and by hand.
+func (v *view) strictRemedies(n *node) []Remedy {
+	var remedies []Remedy
+	if c := v.configOf(n.name); c != nil && c.Refused == "" && c.EffectiveMode() == kubeproxy.ModeIPVS {
+		j := kubeproxy.Judge(*c, n.Running, n.loosest())
+		switch {
+		case !c.Strict():
+			if r, ok := v.configRemedy(c); ok {
+				remedies = append(remedies, r)
+			}
+		case j.State == kubeproxy.StatePending:
+			remedies = append(remedies, NewRemedy("Restart kube-proxy: it is told strictARP true and has not read it.", restartSteps(c, n.name)...))
+		}
+	}
+	return append(remedies, n.sysctlRemedies()...)
+}
+
+// checkLeftover: kube-ipvs0 holds addresses and no kube-proxy in ipvs mode keeps
+// them.
+func checkLeftover(v *view, n *node) []Finding {
+	device, ok := n.Link(sysctl.KubeIPVS0)
+	if !ok || len(device.Addrs) == 0 {
+		return nil
+	}
+	why := v.leftover(n)
+	if why == "" {
+		return nil
+	}
+	f := v.newFinding("leftover-kube-ipvs0", "", "kube-ipvs0 of %s still holds %s although %s: the kernel goes on answering for them, and nothing removes them.", n.name, counted(len(device.Addrs), "address", "addresses"), why)
+	f.Evidence = n.evidence("%d addresses on kube-ipvs0", len(device.Addrs))
+	f.Remedies = []Remedy{NewRemedy("Remove the device with its addresses.", Step{Action: DoByHand, Node: n.name, Object: "ip link del kube-ipvs0 on " + n.name + ", or run kube-proxy --cleanup there"})}
+	f.Remedies = append(f.Remedies, n.sysctlRemedies()...)
+	return []Finding{f}
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "one " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// leftover says why nothing keeps a node's kube-ipvs0; empty if something does or
+// that is not known.
+func (v *view) leftover(n *node) string {
+	c := v.configOf(n.name)
+	switch {
+	case n.Running != nil && n.Running.Mode != "":
+		if n.Running.Mode != kubeproxy.ModeIPVS {
+			return fmt.Sprintf("its kube-proxy runs in mode %s", n.Running.Mode)
+		}
+	case n.object == nil && v.metallb.Nodes != nil:
+		return "it is no node of the cluster any more"
+	case n.Running == nil && c == nil && v.KubeProxy != nil && v.KubeProxy.Presence == kubeproxy.Absent:
+		return "there is no kube-proxy"
+	case n.Running == nil && c != nil && c.Refused == "" && c.EffectiveMode() != kubeproxy.ModeIPVS:
+		return fmt.Sprintf("kube-proxy is told mode %s", c.EffectiveMode())
+	}
+	return ""
+}

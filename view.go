@@ -1,0 +1,250 @@
+package strictarp
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/strictarp/strictarp/metallb"
+)
+
+// view is the facts as rules look at them: indexed, and narrowed to the subjects
+// that were asked for.
+type view struct {
+	*Facts
+	metallb      metallb.State // the zero State if it was not observed
+	elector      *metallb.Elector
+	severities   map[string]Severity // by rule
+	all          bool                // nothing was named
+	subjects     map[Subject]bool
+	names        []string            // of observed nodes, sorted
+	serviceAddrs map[netip.Addr]bool // of Services of all types; nil if not observed
+	owners       owners
+	nodeOf       map[netip.Addr]string // nodes' own addresses
+	vips         []*vip                // by address
+	nodes        []*node               // by name
+	byVIP        map[netip.Addr]*vip
+	byNode       map[string]*node
+}
+
+// vip is an address that was asked for, or that a Service has. Rules are about
+// those that could be announced: see ours.
+type vip struct {
+	addr     netip.Addr
+	services []*metallb.Service // whose address it is; several may share it
+	external bool               // it is one of a Service's externalIPs only
+	expected *expectation       // see expect
+	holders  []holding
+	seen     []sighting
+}
+
+// holding is an interface of an observed node that has an address.
+type holding struct {
+	node *node
+	link *Link
+}
+
+// sighting is what one vantage saw of a VIP.
+type sighting struct {
+	vantage *Vantage
+	results []int // of vantage.Probes
+}
+
+// node is an observed node.
+type node struct {
+	name string
+	NodeFacts
+	object *metallb.Node // nil if the cluster has no such node, or that is not known
+}
+
+func newView(f *Facts, subjects []Subject) *view {
+	v := &view{Facts: f, nodeOf: map[netip.Addr]string{}, byVIP: map[netip.Addr]*vip{}, byNode: map[string]*node{}}
+	if f.MetalLB != nil {
+		v.metallb = *f.MetalLB
+	}
+	v.elector = v.metallb.Elector()
+	v.severities = map[string]Severity{}
+	for _, r := range Rules() {
+		v.severities[r.ID] = r.Severity
+	}
+	v.indexServices()
+	v.indexClusterIPs()
+	for _, from := range f.Vantages {
+		for _, r := range from.Probes {
+			v.vip(r.Target)
+		}
+	}
+	v.indexNodes()
+	v.indexVantages()
+	v.owners = newOwners(f, v.nodeOf)
+	v.narrow(subjects)
+	return v
+}
+
+// vip returns the VIP of an address, and makes it one.
+func (v *view) vip(addr netip.Addr) *vip {
+	p := v.byVIP[addr]
+	if p == nil {
+		p = &vip{addr: addr}
+		v.byVIP[addr] = p
+	}
+	return p
+}
+
+func (v *view) indexServices() {
+	for i := range v.metallb.Services {
+		s := &v.metallb.Services[i]
+		for _, addr := range s.Addresses {
+			if addr.Is4() {
+				p := v.vip(addr)
+				p.services = append(p.services, s)
+			}
+		}
+		for _, addr := range s.ExternalIPs {
+			if addr.Is4() && !slices.Contains(s.Addresses, addr) {
+				p := v.vip(addr)
+				p.external = len(p.services) == 0
+				p.services = append(p.services, s)
+			}
+		}
+	}
+}
+
+// indexNodes collects the nodes' own addresses: those that Node objects name, and
+// those on the NICs of observed nodes that are no VIPs.
+func (v *view) indexNodes() {
+	objects := map[string]*metallb.Node{}
+	for i := range v.metallb.Nodes {
+		n := &v.metallb.Nodes[i]
+		objects[n.Name] = n
+		for _, addr := range n.Addresses {
+			v.nodeOf[addr] = n.Name
+		}
+	}
+	v.names = slices.Sorted(maps.Keys(v.Facts.Nodes))
+	for _, name := range v.names {
+		n := &node{name: name, NodeFacts: v.Facts.Nodes[name], object: objects[name]}
+		v.byNode[name] = n
+		for i := range n.Links {
+			l := &n.Links[i]
+			for k, a := range l.Addrs {
+				addr := a.Prefix.Addr()
+				p := v.byVIP[addr]
+				own := v.nodeOf[addr] == name || l.segment() && (p == nil || len(p.services) == 0 && k == 0)
+				switch {
+				case own && v.nodeOf[addr] == "":
+					v.nodeOf[addr] = name
+				case !own && p != nil:
+					p.holders = append(p.holders, holding{n, l})
+				}
+			}
+		}
+	}
+}
+
+// indexVantages notes what each vantage saw of which address. An asked address
+// is a VIP even if no Service has it, unless it is a node's or the vantage's own.
+func (v *view) indexVantages() {
+	for i := range v.Vantages {
+		p := &v.Vantages[i]
+		results := map[netip.Addr][]int{}
+		for j, r := range p.Probes {
+			if v.nodeOf[r.Target] == "" {
+				results[r.Target] = append(results[r.Target], j)
+			}
+		}
+		for _, addr := range slices.SortedFunc(maps.Keys(results), netip.Addr.Compare) {
+			asked := v.vip(addr)
+			asked.seen = append(asked.seen, sighting{p, results[addr]})
+		}
+	}
+}
+
+// has reports whether an address is the vantage's own.
+func (p *Vantage) has(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.Links, func(l Link) bool {
+		return slices.ContainsFunc(l.Addrs, func(a Address) bool { return a.Prefix.Addr() == addr })
+	})
+}
+
+// segment reports whether requests for VIPs can arrive on an interface: it is up
+// and neither lo, a device such as kube-ipvs0, nor a port.
+func (l *Link) segment() bool {
+	return l.Up && !l.Loopback && !l.NoARP && l.Master == ""
+}
+
+// subnet reports whether an address is of a subnet of the interface.
+func (l *Link) subnet(addr netip.Addr) bool {
+	return slices.ContainsFunc(l.Addrs, func(a Address) bool {
+		return a.Prefix.Bits() < 32 && a.Prefix.Contains(addr)
+	})
+}
+
+// narrow keeps what the subjects name: VIPs, nodes, and Services as
+// namespace/name. Without subjects that is everything.
+func (v *view) narrow(subjects []Subject) {
+	v.vips = slices.SortedFunc(maps.Values(v.byVIP), func(a, b *vip) int { return a.addr.Compare(b.addr) })
+	v.vips = slices.DeleteFunc(v.vips, func(p *vip) bool { return !v.ours(p) })
+	v.nodes = slices.SortedFunc(maps.Values(v.byNode), func(a, b *node) int { return cmp.Compare(a.name, b.name) })
+	if v.all = len(subjects) == 0; v.all {
+		return
+	}
+	named := map[Subject]bool{}
+	for _, s := range subjects {
+		named[s] = true
+	}
+	v.subjects = named
+	v.vips = slices.DeleteFunc(v.vips, func(p *vip) bool {
+		return !named[Subject(p.addr.String())] && !slices.ContainsFunc(p.services, func(s *metallb.Service) bool {
+			return named[serviceSubject(s)]
+		})
+	})
+	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool {
+		return !named[Subject(n.name)] && !slices.ContainsFunc(v.vips, func(p *vip) bool { return p.heldBy(n) })
+	})
+}
+
+// ours reports whether an address has to do with the cluster: it is a Service's,
+// held by a node, or another announcer's. Others that are asked for are controls,
+// such as a router's, and canaries.
+func (v *view) ours(p *vip) bool {
+	return len(p.services) > 0 || len(p.holders) > 0 || len(v.announcers(p)) > 0
+}
+
+func (p *vip) heldBy(n *node) bool {
+	return slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n })
+}
+
+func serviceSubject(s *metallb.Service) Subject { return Subject(s.Namespace + "/" + s.Name) }
+
+// judged returns the VIP of an address if it is one that is judged.
+func (v *view) judged(addr netip.Addr) *vip {
+	if p := v.byVIP[addr]; slices.Contains(v.vips, p) {
+		return p
+	}
+	return nil
+}
+
+// serviceAddr reports whether an address is a Service's of any type.
+func (v *view) serviceAddr(addr netip.Addr) bool { return v.serviceAddrs[addr] }
+
+func (v *view) indexClusterIPs() {
+	if v.Cluster == nil {
+		return
+	}
+	v.serviceAddrs = map[netip.Addr]bool{}
+	for _, o := range v.Cluster.Objects {
+		s, ok := o.(*corev1.Service)
+		if !ok {
+			continue
+		}
+		for _, text := range append(slices.Clip(s.Spec.ClusterIPs), s.Spec.ClusterIP) {
+			if addr, err := netip.ParseAddr(text); err == nil {
+				v.serviceAddrs[addr] = true
+			}
+		}
+	}
+}
