@@ -126,7 +126,7 @@ func TestPlanUndoTwice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, _ := drawPlan(t)
-		var changes []strictarp.Step
+		changes := []strictarp.Step{}
 		for i := range p.Steps {
 			if p.Steps[i].Action != strictarp.RestartRollout {
 				p.Steps[i].From = "from"
@@ -136,6 +136,6 @@ func TestPlanUndoTwice(t *testing.T) {
 		twice := p.Undo().Undo()
 		require.Empty(t, twice.Manual)
 		require.Len(t, twice.Steps, len(p.Steps))
-		require.Equal(t, append([]strictarp.Step(nil), changes...), twice.Steps[:len(changes):len(changes)])
+		require.Equal(t, changes, twice.Steps[:len(changes)])
 	})
 }

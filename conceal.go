@@ -107,8 +107,8 @@ func (c *concealer) object(v map[string]any) {
 		switch {
 		case isText && (sensitive(key) || key == "value" && sensitive(name)) && text != "": // the latter as in a container's env
 			v[key] = hidden
-		case key == "lastApplied", key == "kubectl.kubernetes.io/last-applied-configuration":
-			delete(v, key) // the object once more, with what was taken out of it
+		case key == "kubectl.kubernetes.io/last-applied-configuration":
+			delete(v, key) // the object once more, with what is taken out of it here
 		default:
 			v[key] = c.value(value)
 		}

@@ -111,12 +111,12 @@ func (n *node) effective(link string, p sysctl.Param) (sysctl.Effective, bool) {
 	return e, err == nil
 }
 
-// held are the VIPs that a node holds on a device other than its NICs, as a
-// service proxy puts them there, among those that are judged.
-func (v *view) held(n *node) []*vip {
+// onDevice are the VIPs that a node holds on a device other than its NICs, as a
+// service proxy puts them there: those that are judged, or all if the node is.
+func (v *view) onDevice(n *node) []*vip {
 	var list []*vip
-	for _, p := range v.vips {
-		if slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n && !h.link.segment() }) {
+	for _, p := range n.held {
+		if (p.judged || n.named && v.ours(p)) && slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n && !h.link.segment() }) {
 			list = append(list, p)
 		}
 	}

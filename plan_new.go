@@ -31,7 +31,7 @@ func NewPlan(findings []Finding, picks ...Pick) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := Plan{Version: PlanVersion}
+	p := Plan{Version: PlanVersion, Steps: []Step{}}
 	b := planBuilder{plan: &p, at: map[target]*Step{}}
 	for _, c := range chosen {
 		if err := b.remedy(c.finding, c.remedy); err != nil {

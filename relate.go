@@ -1,6 +1,7 @@
 package strictarp
 
 import (
+	"net/netip"
 	"slices"
 )
 
@@ -83,8 +84,11 @@ type relation struct {
 // bears reports whether a cause is about the same VIP, Service or node as what
 // it is to explain. What is told to all nodes bears on all of them.
 func (r relation) bears(cause, of *Finding) bool {
-	if cause.Subject == of.Subject || cause.Node != "" && cause.Node == of.Node {
+	switch {
+	case cause.Subject == of.Subject || cause.Node != "" && cause.Node == of.Node:
 		return true
+	case cause.Node != "" && of.Node != "":
+		return false // it is about another node
 	}
 	switch cause.Rule {
 	case "strictarp-off", "strictarp-ignored", "kubeproxy-config-invalid", "kubeproxy-config-ambiguous":
@@ -98,7 +102,7 @@ func (r relation) bears(cause, of *Finding) bool {
 		return other == p
 	}
 	if n := r.v.byNode[string(cause.Subject)]; n != nil {
-		return p.heldBy(n)
+		return slices.Contains(n.held, p)
 	}
 	for _, s := range p.services {
 		if serviceSubject(s) == cause.Subject {
@@ -110,10 +114,9 @@ func (r relation) bears(cause, of *Finding) bool {
 }
 
 func (r relation) vipOf(f *Finding) *vip {
-	for _, p := range r.v.vips {
-		if Subject(p.addr.String()) == f.Subject {
-			return p
-		}
+	addr, err := netip.ParseAddr(string(f.Subject))
+	if err != nil {
+		return nil
 	}
-	return nil
+	return r.v.byVIP[addr]
 }

@@ -37,19 +37,35 @@ func (v *view) proxyRemedies(mac arpcheck.MAC) []Remedy {
 
 // silenceCautions warn of what people try when nobody answers.
 func (v *view) silenceCautions(p *vip) []Caution {
+	links := v.segmentLinks(p)
+	cautions := append(loosenCautions(links...), strictARPFalseCaution())
+	if len(links) > 0 {
+		cautions = append(cautions, bindVIPCaution(p.addr, links[0]))
+	}
+	return append(cautions, staticNeighbourCaution(p.addr, "IF"))
+}
+
+// severalCautions warn of what people try when several hosts answer.
+func (v *view) severalCautions(p *vip) []Caution {
+	cautions := append(arpFilterCautions(), staticNeighbourCaution(p.addr, "IF"), oneSuccessCaution())
+	if set := v.metallb.SpeakerSet; set != nil {
+		cautions = append(cautions, restartCaution(set.Namespace, "daemonset/"+set.Name))
+	}
+	return cautions
+}
+
+// segmentLinks are the names of interfaces on which nodes are asked for a VIP.
+func (v *view) segmentLinks(p *vip) []string {
+	const most = 4 // nodes are mostly alike
 	var links []string
 	for _, name := range v.names {
 		for _, l := range v.receiving(v.byNode[name], p) {
-			if !slices.Contains(links, l.Name) {
+			if !slices.Contains(links, l.Name) && len(links) < most {
 				links = append(links, l.Name)
 			}
 		}
 	}
-	cautions := append(loosenCautions(links...), strictARPFalseCaution(), oneSuccessCaution())
-	if len(links) > 0 {
-		cautions = append(cautions, bindVIPCaution(p.addr, links[0]))
-	}
-	return cautions
+	return links
 }
 
 // looseningCautions warn of loosening a node for addresses that only kernels

@@ -19,7 +19,7 @@ const flagBroadcast = 0x2
 
 // reasonFinding turns what package metallb says into a finding about a subject.
 func (v *view) reasonFinding(subject Subject, r metallb.Reason) Finding {
-	f := v.newFinding(string(r.Rule), subject, "%s.", strings.TrimSuffix(capital(r.Message), "."))
+	f := v.newFinding(string(r.Rule), subject, "%s", sentence(r.Message))
 	f.Node = r.Node
 	if r.Role == metallb.RoleAlso {
 		f.Severity = min(f.Severity, SeverityWarning)

@@ -51,7 +51,7 @@ func checkKernelAnswers(v *view, n *node) []Finding {
 	var answered, undecided []*vip
 	var first kernelAnswer
 	var missing []Missing
-	for _, p := range v.held(n) {
+	for _, p := range v.onDevice(n) {
 		switch k := v.kernel(n, p); {
 		case k.answers:
 			if answered = append(answered, p); len(answered) == 1 {
@@ -86,7 +86,7 @@ func checkAnnounce(v *view, n *node) []Finding {
 	var loose []*vip
 	var link string
 	var e sysctl.Effective
-	for _, p := range v.held(n) {
+	for _, p := range v.onDevice(n) {
 		for _, l := range v.receiving(n, p) {
 			if got, ok := n.effective(l.Name, sysctl.ARPAnnounce); ok && !sysctl.ARPAnnounce.IsStrict(got.Value) {
 				loose, link, e = append(loose, p), l.Name, got
@@ -115,7 +115,7 @@ func checkSideEffects(v *view, n *node) []Finding {
 			continue
 		}
 		m := sysctl.ARPIgnore.Explain(e.Value)
-		f := v.newFinding("arp-ignore-side-effects", "", "arp_ignore %d is in effect on %s of %s: %s. %s. Mean 1.", e.Value, l.Name, n.name, m.Text, capital(m.Caution))
+		f := v.newFinding("arp-ignore-side-effects", "", "arp_ignore %d is in effect on %s of %s: %s. %s Mean 1.", e.Value, l.Name, n.name, m.Text, sentence(m.Caution))
 		f.Evidence = n.evidence("arp_ignore of %s: %d in effect, all %d, interface %d", l.Name, e.Value, e.All, e.Interface)
 		f.Remedies = []Remedy{n.setIgnoreToOne()}
 		return []Finding{f}
@@ -123,11 +123,14 @@ func checkSideEffects(v *view, n *node) []Finding {
 	return nil
 }
 
-func capital(s string) string {
-	if s == "" {
-		return s
+// sentence makes one of a clause. A name at its beginning stays as it is.
+func sentence(clause string) string {
+	clause = strings.TrimSuffix(clause, ".") + "."
+	switch word, _, _ := strings.Cut(clause, " "); word {
+	case "the", "no", "none", "there", "memberlist", "by", "links", "addresses", "nobody":
+		return strings.ToUpper(clause[:1]) + clause[1:]
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return clause
 }
 
 // setIgnoreToOne sets arp_ignore to 1 wherever a greater value stands.
@@ -227,7 +230,7 @@ func checkPersisted(v *view, n *node) []Finding {
 func checkNeedsKernel(v *view, n *node) []Finding {
 	var need []*vip
 	why := ""
-	for _, p := range v.held(n) {
+	for _, p := range v.onDevice(n) {
 		k := v.kernel(n, p)
 		if !k.known || k.answers || k.onNIC || len(v.answering(p)) > 0 {
 			continue

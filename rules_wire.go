@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/metallb"
@@ -60,9 +61,9 @@ func (v *view) answers(s sighting) []answer {
 
 // evidence of a responder.
 func (v *view) evidence(s sighting, a answer) Evidence {
-	text := fmt.Sprintf("%s answered %s %s, first in %d of %d rounds", v.owners.name(a.MAC), a.result.Target, times(a.Replies), a.WonRounds, a.result.Rounds)
+	text := fmt.Sprintf("%s answered %s %s, first in %s", v.owners.name(a.MAC), a.result.Target, times(a.Replies), counted(a.WonRounds, "round", "rounds"))
 	if a.RTT.Mean > 0 {
-		text += fmt.Sprintf(", after %s", a.RTT.Mean)
+		text += fmt.Sprintf(", after %s", a.RTT.Mean.Round(100*time.Microsecond))
 	}
 	return Evidence{Observed: text, Source: s.vantage.Name + ": " + s.vantage.Source, At: a.Last}
 }
@@ -110,6 +111,7 @@ func checkResponders(v *view, p *vip, s sighting) []Finding {
 	if len(names) > 1 {
 		f := v.newFinding("multiple-responders", subject, "%d hosts answer for %s: %s.", len(names), p.addr, strings.Join(names, ", "))
 		f.Remedies = v.flushRemedies(p, s)
+		f.Avoid = v.severalCautions(p)
 		add(f, real...)
 		if f, ok := v.splitBrain(p, byHost, names); ok {
 			add(f, real...)
@@ -354,11 +356,9 @@ func (v *view) otherNIC(p *vip, s sighting, a answer) (link, right string) {
 
 // checkFlapping: who answers first changes from host to host.
 func checkFlapping(v *view, p *vip, s sighting) []Finding {
-	rounds, won := 0, map[string]int{}
+	won := map[string]int{}
 	for _, i := range s.results {
-		r := &s.vantage.Probes[i]
-		rounds += r.Rounds
-		for _, a := range r.Responders {
+		for _, a := range s.vantage.Probes[i].Responders {
 			if a.WonRounds > 0 {
 				won[v.owners.host(a.MAC)] += a.WonRounds
 			}
@@ -371,7 +371,7 @@ func checkFlapping(v *view, p *vip, s sighting) []Finding {
 	for _, host := range slices.Sorted(maps.Keys(won)) {
 		shares = append(shares, fmt.Sprintf("%s %d", host, won[host]))
 	}
-	f := v.newFinding("responder-flapping", Subject(p.addr.String()), "The first answer for %s changes host: of %d rounds %s.", p.addr, rounds, strings.Join(shares, ", "))
+	f := v.newFinding("responder-flapping", Subject(p.addr.String()), "The first answer for %s changes host; rounds won: %s.", p.addr, strings.Join(shares, ", "))
 	return []Finding{f}
 }
 

@@ -39,6 +39,7 @@ type vip struct {
 	expected *expectation       // see expect
 	holders  []holding
 	seen     []sighting
+	judged   bool // it is ours, and among the subjects
 }
 
 // holding is an interface of an observed node that has an address.
@@ -58,6 +59,8 @@ type node struct {
 	name string
 	NodeFacts
 	object *metallb.Node // nil if the cluster has no such node, or that is not known
+	held   []*vip        // all that are on its interfaces and not its own, judged or not
+	named  bool          // it is itself a subject, or everything is
 }
 
 func newView(f *Facts, subjects []Subject) *view {
@@ -139,6 +142,9 @@ func (v *view) indexNodes() {
 					v.nodeOf[addr] = name
 				case !own && p != nil:
 					p.holders = append(p.holders, holding{n, l})
+					if !slices.Contains(n.held[max(0, len(n.held)-1):], p) { // mostly on one interface
+						n.held = append(n.held, p)
+					}
 				}
 			}
 		}
@@ -189,21 +195,19 @@ func (v *view) narrow(subjects []Subject) {
 	v.vips = slices.SortedFunc(maps.Values(v.byVIP), func(a, b *vip) int { return a.addr.Compare(b.addr) })
 	v.vips = slices.DeleteFunc(v.vips, func(p *vip) bool { return !v.ours(p) })
 	v.nodes = slices.SortedFunc(maps.Values(v.byNode), func(a, b *node) int { return cmp.Compare(a.name, b.name) })
-	if v.all = len(subjects) == 0; v.all {
-		return
-	}
-	named := map[Subject]bool{}
+	v.all, v.subjects = len(subjects) == 0, map[Subject]bool{}
 	for _, s := range subjects {
-		named[s] = true
+		v.subjects[s] = true
 	}
-	v.subjects = named
 	v.vips = slices.DeleteFunc(v.vips, func(p *vip) bool {
-		return !named[Subject(p.addr.String())] && !slices.ContainsFunc(p.services, func(s *metallb.Service) bool {
-			return named[serviceSubject(s)]
+		p.judged = v.all || v.subjects[Subject(p.addr.String())] || slices.ContainsFunc(p.services, func(s *metallb.Service) bool {
+			return v.subjects[serviceSubject(s)]
 		})
+		return !p.judged
 	})
 	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool {
-		return !named[Subject(n.name)] && !slices.ContainsFunc(v.vips, func(p *vip) bool { return p.heldBy(n) })
+		n.named = v.all || v.subjects[Subject(n.name)]
+		return !n.named && !slices.ContainsFunc(n.held, func(p *vip) bool { return p.judged })
 	})
 }
 
@@ -214,15 +218,11 @@ func (v *view) ours(p *vip) bool {
 	return len(p.services) > 0 || len(p.holders) > 0 || len(v.announcers(p)) > 0
 }
 
-func (p *vip) heldBy(n *node) bool {
-	return slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n })
-}
-
 func serviceSubject(s *metallb.Service) Subject { return Subject(s.Namespace + "/" + s.Name) }
 
 // judged returns the VIP of an address if it is one that is judged.
 func (v *view) judged(addr netip.Addr) *vip {
-	if p := v.byVIP[addr]; slices.Contains(v.vips, p) {
+	if p := v.byVIP[addr]; p != nil && p.judged {
 		return p
 	}
 	return nil

@@ -27,16 +27,18 @@ const (
 // receive buffer cannot hold: it counts how many replies are still to come and
 // asks no more than the buffer, or a queue on the way, has room for.
 //
-// Each target is asked until asking brings nothing new: three times if nobody
-// answers, at least twice if one MAC answers, and again if others have more
-// responders. Where more than one MAC answers and as many as anywhere, one
-// request is enough but for a sample, because the verdict cannot change. The last
-// request of each is followed by a window of Prober.Wait, since proxy ARP answers
-// late. A host that did so is also asked alone for what it has not answered.
+// Each target that fewer than two MACs answer for is asked Prober.Rounds times, as
+// ProbeAll does. Others are asked again if some target has more responders, until
+// that brings nothing new. Where as many MACs answer as anywhere, and more than
+// one, the verdict cannot change: one request is enough, but for a sample, which
+// is asked again lest a responder be missed that was lost every time. The last
+// request of each target is followed by a window of Prober.Wait, since proxy ARP
+// answers late. A host that did so is also asked alone for what it has not
+// answered.
 //
 // The zero value of each field is a good choice.
 type Sweep struct {
-	Prober *Prober // asks; of its fields Rounds is how often a silent target is asked; Interval and FastRounds do not matter
+	Prober *Prober // asks; its Interval does not matter
 
 	// Seed sets the order in which targets are asked, which is random: equal
 	// seeds, equal orders.

@@ -68,12 +68,14 @@ func (s *sweep) answers(i int, f *Frame, p arpwire.Packet) {
 	}
 	s.progress.Replies++
 	since := f.At.Sub(s.began)
+	late := t.requests > 0 && since-t.last > lateAnswer && s.isLate(p.SenderMAC)
 	at := s.pairs.find(i, p.SenderMAC)
 	if at == 0 {
 		if at = s.newPair(i, p.SenderMAC); at == 0 {
 			t.excess++
 			return
 		}
+		t.news = t.news || !late // late hosts are asked by themselves
 	}
 	s.pairs.reply(at, f, p, since)
 	r := &s.pairs.all[at]
@@ -82,7 +84,8 @@ func (s *sweep) answers(i int, f *Frame, p arpwire.Packet) {
 		r.won = t.requests == 1
 	}
 	if t.requests == 1 && t.solo == 0 && r.replies == 1 && since >= t.asked {
-		s.measure(r, p.SenderMAC, since-t.asked)
+		r.rtt = since - t.asked
+		s.window.rtt(r.rtt)
 	}
 	s.inFlight(t)
 }
@@ -98,7 +101,6 @@ func (s *sweep) newPair(i int, mac MAC) uint32 {
 	}
 	t.head = at
 	t.count++
-	t.news = true
 	s.most = max(s.most, int(t.count))
 	if i == s.controlAt && len(s.control.responders) == 0 {
 		s.control.responders = make([]responder, 1)
@@ -107,13 +109,15 @@ func (s *sweep) newPair(i int, mac MAC) uint32 {
 	return at
 }
 
-// measure takes the time of a first reply to a first request.
-func (s *sweep) measure(r *pair, mac MAC, rtt time.Duration) {
-	r.rtt = rtt
-	s.window.rtt(rtt)
-	if rtt > lateAnswer && len(s.late) < maxLate && !slices.Contains(s.late, mac) {
+// isLate notes a host that answers later than any but by proxy, if there are not
+// too many.
+func (s *sweep) isLate(mac MAC) bool {
+	known := slices.Contains(s.late, mac)
+	if !known && len(s.late) < maxLate {
 		s.late = append(s.late, mac)
+		known = true
 	}
+	return known
 }
 
 // inFlight notes that a request was answered once more.
@@ -177,12 +181,12 @@ func (s *sweep) askAgain(i int) bool {
 	case uint32(s.drops) != t.drops && t.repairs < maxRepairs:
 		t.repairs++
 		return true
-	case t.count == 0:
-		return int(t.requests) < s.rounds
+	case t.count < 2 && int(t.requests) < s.rounds: // its verdict may change
+		return true
 	case !t.news || s.rounds == 1:
 		return false
 	}
-	return t.count == 1 || int(t.count) < s.most || t.sampled
+	return t.count > 1 && (int(t.count) < s.most || t.sampled)
 }
 
 // settle yields the results of targets whose window is over.

@@ -30,10 +30,11 @@ const (
 // that are expected to them: the receive buffer, the backlog of the kernel and
 // queues on the way hold so many and no more. It learns that from the replies.
 type window struct {
-	budget    float64 // replies that may be expected at once
-	worst     int     // replies that could come at once, if all were answered by as many as any
-	requests  float64 // requests that nobody has answered yet: slow start and congestion avoidance as of RFC 5681
-	threshold float64 // where it grows slowly
+	budget    float64    // replies that may be expected at once
+	worst     float64    // replies that could come at once, if all were answered by as many as any
+	full      [2]float64 // budget and worst if nothing was dropped
+	requests  float64    // requests that nobody has answered yet: slow start and congestion avoidance as of RFC 5681
+	threshold float64    // where it grows slowly
 
 	mean    float64 // replies to a request, moving average
 	most    int     // replies to a request, the most there were
@@ -50,8 +51,9 @@ type window struct {
 // newWindow leaves half of every queue free: others use them too.
 func newWindow(readBuffer int) window {
 	frames := max(readBuffer/frameMemory, 4)
+	budget, worst := float64(min(frames, backlogLength))/2, float64(frames)/2
 	return window{
-		budget: float64(min(frames, backlogLength)) / 2, worst: frames / 2,
+		budget: budget, worst: worst, full: [2]float64{budget, worst},
 		requests: 1, threshold: maxFlights, most: 1,
 	}
 }
@@ -60,7 +62,7 @@ func newWindow(readBuffer int) window {
 // that are not open yet.
 func (w *window) room(batch int, expected, ofBatch float64) bool {
 	open := w.open + batch
-	return open == 0 || float64(w.silent+batch) < w.requests && (open+1)*w.most <= w.worst &&
+	return open == 0 || float64(w.silent+batch) < w.requests && float64((open+1)*w.most) <= w.worst &&
 		w.outstanding+ofBatch+expected <= w.budget
 }
 
@@ -99,6 +101,8 @@ func (w *window) end(expected float64, replies int, expired bool) {
 		w.mean = float64(replies)
 	}
 	w.learned = w.learned || expired && replies > 0
+	const recovery = 1. / 16 // replies for each request
+	w.budget, w.worst = min(w.budget+recovery, w.full[0]), min(w.worst+recovery, w.full[1])
 	const weight = 16
 	w.mean += (float64(replies) - w.mean) / weight
 }
@@ -119,6 +123,7 @@ func (w *window) grow() {
 func (w *window) dropped() {
 	w.threshold = max(w.requests/2, 1)
 	w.requests = w.threshold
+	w.budget, w.worst = max(w.budget/2, 1), max(w.worst/2, 1)
 }
 
 // rtt takes a round-trip time. What takes longer than any answer but a proxy's

@@ -50,7 +50,10 @@ func onDelete(t *testing.T, c *kubeproxytest.Cluster) {
 	c.Add(ds)
 }
 
+// run applies p. In the time of synctest an hour is soon over.
 func run(ctx context.Context, p *kubeproxy.Plan) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
 	for _, err := range p.Apply(ctx) {
 		if err != nil {
 			return err

@@ -69,12 +69,11 @@ func (e Election) Candidate(node string) (Candidate, bool) {
 // Elect elects for one Service. The error matches fs.ErrNotExist if the State has
 // no such Service. For many, make one Elector.
 func (s State) Elect(namespace, name string) (Election, error) {
-	e := s.Elector()
-	i, ok := e.byName[namespace+"/"+name]
-	if !ok {
+	i := slices.IndexFunc(s.Services, func(svc Service) bool { return svc.Namespace == namespace && svc.Name == name })
+	if i < 0 {
 		return Election{}, fmt.Errorf("metallb: elect for the Service %s/%s: %w among those of type LoadBalancer or with external IPs", namespace, name, fs.ErrNotExist)
 	}
-	return e.Elect(&s.Services[i]), nil
+	return s.Elector().Elect(&s.Services[i]), nil
 }
 
 // ElectAddress elects for every LoadBalancer Service that has the address: more
@@ -111,6 +110,8 @@ func (e *Elector) Announcer(svc *Service) string {
 	}
 	best, bestWeight := -1, int64(0)
 	var bestHash [sha256.Size]byte
+	var space [300]byte
+	suffix := e.suffix(space[:0], svc)
 	for i := range e.nodes {
 		if e.closed(i, &r) != 0 {
 			continue
@@ -119,7 +120,7 @@ func (e *Elector) Announcer(svc *Service) string {
 		if best >= 0 && weight < bestWeight {
 			continue
 		}
-		hash := e.hash(i, svc)
+		hash := e.hash(i, suffix)
 		if best < 0 || weight > bestWeight || bytes.Compare(hash[:], bestHash[:]) < 0 {
 			best, bestWeight, bestHash = i, weight, hash
 		}
@@ -239,15 +240,19 @@ func weightOf(i int, ads []*electorAd) int64 {
 	return sum
 }
 
-// hash is what the lowest of wins: of the node and the first address, or before
-// 0.11 the Service's name.
-func (e *Elector) hash(i int, svc *Service) [sha256.Size]byte {
-	var space [320]byte // longer than a name of DNS and of a Service
-	text := append(append(space[:0], e.nodes[i].name...), '#')
+// suffix is what is hashed after a node's name: the Service's first address, or
+// before 0.11 its name.
+func (e *Elector) suffix(to []byte, svc *Service) []byte {
+	to = append(to, '#')
 	if e.rules.algorithm == AlgorithmNameHash {
-		text = append(append(append(text, svc.Namespace...), '/'), svc.Name...)
-	} else {
-		text = svc.Addresses[0].AppendTo(text)
+		to = append(append(to, svc.Namespace...), '/')
+		return append(to, svc.Name...)
 	}
-	return sha256.Sum256(text)
+	return svc.Addresses[0].AppendTo(to)
+}
+
+// hash is what the lowest of wins.
+func (e *Elector) hash(i int, suffix []byte) [sha256.Size]byte {
+	var space [512]byte // longer than a node's name and a suffix
+	return sha256.Sum256(append(append(space[:0], e.nodes[i].name...), suffix...))
 }

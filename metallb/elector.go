@@ -20,7 +20,6 @@ type Elector struct {
 	pools     []electorPool
 	ranges    []poolRange // by start, IPv4 first
 	byAddress map[netip.Addr][]int
-	byName    map[string]int
 }
 
 // candidate is a node, with those of its gates that do not depend on a Service.
@@ -54,13 +53,12 @@ type poolRange struct {
 
 // Elector prepares the state for elections.
 func (s State) Elector() *Elector {
-	e := &Elector{state: s, rules: behaviourOf(s.Version), index: map[string]int{}, byAddress: map[netip.Addr][]int{}, byName: map[string]int{}}
+	e := &Elector{state: s, rules: behaviourOf(s.Version), index: map[string]int{}, byAddress: map[netip.Addr][]int{}}
 	e.readOptions()
 	e.addNodes()
 	e.addPools()
 	for i := range s.Services {
 		svc := &s.Services[i]
-		e.byName[svc.Namespace+"/"+svc.Name] = i
 		if svc.Type != typeLoadBalancer {
 			continue
 		}

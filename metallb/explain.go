@@ -91,10 +91,14 @@ type runner struct {
 func (e *Elector) candidates(r *round, stopped bool) []Candidate {
 	var in []runner
 	var out []Candidate
+	var suffix []byte
+	if !stopped {
+		suffix = e.suffix(nil, r.svc)
+	}
 	for i, c := range e.nodes {
 		closed := e.closed(i, r)
 		if closed == 0 && !stopped {
-			in = append(in, runner{i, weightOf(i, r.ads), e.hash(i, r.svc)})
+			in = append(in, runner{i, weightOf(i, r.ads), e.hash(i, suffix)})
 			continue
 		}
 		why := "it would be a candidate, but nobody announces the Service"

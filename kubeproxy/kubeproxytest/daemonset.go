@@ -55,11 +55,11 @@ func (c *Cluster) reconcile(stored *appsv1.DaemonSet) (started bool) {
 	return started
 }
 
-// podsOf returns a DaemonSet's pods by their node.
+// podsOf returns a DaemonSet's pods by their node, but for those being deleted.
 func (c *Cluster) podsOf(ds *appsv1.DaemonSet) map[string]*corev1.Pod {
 	own := map[string]*corev1.Pod{}
 	for _, o := range c.all(pods, ds.Namespace) {
-		if metav1.IsControlledBy(o, ds) {
+		if metav1.IsControlledBy(o, ds) && o.GetDeletionTimestamp() == nil {
 			own[o.(*corev1.Pod).Spec.NodeName] = o.(*corev1.Pod)
 		}
 	}
