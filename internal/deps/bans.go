@@ -20,12 +20,18 @@ func leafBans() []Ban {
 	}, {
 		From: below("arpcheck", "sysctl", "ipvs"), To: kubernetes,
 		Why: "a program that only asks the wire or a kernel stays small; Kubernetes is for kubeproxy and metallb",
+	}, {
+		From: below("kubeproxy"), To: in("./", "./arpcheck", "./sysctl", "./ipvs", "./metallb"),
+		Why: "it says what kube-proxy is told and does; only the root package joins that with what nodes and the wire show",
+	}, {
+		From: below("metallb"), To: in("./", "./arpcheck", "./sysctl", "./ipvs", "./kubeproxy"),
+		Why: "it says who should announce; only the root package joins that with what nodes and the wire show",
 	}}
 }
 
 func testPackageBans() []Ban {
 	return []Ban{{
-		From: func(f string) bool { return !testPackage(f) && !inFolders(f, "examples") }, To: importsTestPackage, Direct: true,
+		From: func(f string) bool { return !testPackage(f) && !inFolders(f, "examples", "internal/bench") }, To: importsTestPackage, Direct: true,
 		Why: "fakes and labs are for tests and examples",
 	}, {
 		From: func(f string) bool { return library(f) && !testPackage(f) }, To: in("testing", "github.com/stretchr/testify", "pgregory.net/rapid", "go.uber.org/goleak"),

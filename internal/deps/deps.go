@@ -102,7 +102,7 @@ func StrayFolders(module fs.FS) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deps: list the module's folders: %w", err)
 	}
-	known := []string{"arpcheck", "sysctl", "ipvs", "kubeproxy", "metallb", "examples", "internal"}
+	known := []string{"arpcheck", "sysctl", "ipvs", "kubeproxy", "metallb", "examples", "internal", "testdata"}
 	var stray []string
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(known, e.Name()) {
