@@ -3,6 +3,8 @@ package strictarp
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/strictarp/strictarp/sysctl"
@@ -62,13 +64,12 @@ func (x SysctlExecutor) Do(ctx context.Context, s Step) error {
 	return err
 }
 
-// sameSetting compares as the kernel prints: without regard to blanks and to how
-// a number is written.
+// sameSetting compares as the kernel understands values: it prints lists with
+// tabs and numbers in decimal, and takes 0x10 too (proc_dointvec).
 func sameSetting(a, b string) bool {
-	m, errM := sysctl.ParseValue(a)
-	n, errN := sysctl.ParseValue(b)
-	if errM == nil && errN == nil {
-		return m == n
-	}
-	return strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
+	return slices.EqualFunc(strings.Fields(a), strings.Fields(b), func(a, b string) bool {
+		m, errM := strconv.ParseInt(a, 0, 64)
+		n, errN := strconv.ParseInt(b, 0, 64)
+		return a == b || errM == nil && errN == nil && m == n
+	})
 }

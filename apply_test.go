@@ -107,7 +107,9 @@ func TestApplyChangesNothing(t *testing.T) {
 		text   string
 	}{
 		"no executor": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, _ *memory) { p.Steps[4].Object = "unhandled" },
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, _ *memory) {
+				p.Steps[4].Object = "unhandled"
+			},
 			sentinel(errors.ErrUnsupported), "add one for action neighbour",
 		},
 		"no undo": {

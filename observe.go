@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/strictarp/strictarp/ipvs"
+	"github.com/strictarp/strictarp/kubeproxy"
 	"github.com/strictarp/strictarp/sysctl"
 )
 
@@ -28,6 +29,12 @@ type ObserveOptions struct {
 	// Proc is a mount of proc in which kube-proxy is looked for: in a container
 	// with PIDs of its own that of the host. Empty: /proc.
 	Proc string
+	// KubeProxy is asked for kube-proxy's /configz and /proxyMode, such as
+	// http.DefaultClient. In another network namespace it has to dial there. Nil: not
+	// asked.
+	KubeProxy kubeproxy.Doer
+	// KubeProxyURL is where those are. Empty: http://127.0.0.1:10249.
+	KubeProxyURL string
 	// Device is the interface that holds the addresses of Services. Empty:
 	// ipvs.DefaultDevice.
 	Device string
@@ -42,7 +49,8 @@ type ObserveOptions struct {
 
 const defaultMax = 1 << 16
 
-// ErrLimit means that there is more of something than ObserveOptions allow.
+// ErrLimit means that there is more of something than is read: than
+// ObserveOptions allow, or than a bundle or text should have.
 var ErrLimit = errors.New("more than the limit")
 
 // Observe reads the facts of the node it runs on, in the calling thread's network
@@ -70,6 +78,7 @@ func Observe(ctx context.Context, o ObserveOptions) (NodeFacts, []Missing) {
 		{"IPVS table", "run as root of the node's network namespace; or: cat /proc/net/ip_vs", ob.ipvs},
 		{"persisted settings", "name a mount of the node's root file system as Root", ob.persisted},
 		{"kube-proxy's process", "run with the host's PIDs (hostPID: true), or name a mount of the host's /proc as Proc", ob.processes},
+		{"kube-proxy's configuration in force", NeedKubeProxyRunning.Collect(), func() error { return ob.running(ctx) }},
 	} {
 		err := ctx.Err()
 		if err == nil {
@@ -87,6 +96,7 @@ func (o ObserveOptions) withDefaults() ObserveOptions {
 		o.Node, _ = os.Hostname() // without a name, Where is empty
 	}
 	o.Root, o.Proc = cmp.Or(o.Root, "/"), cmp.Or(o.Proc, "/proc")
+	o.KubeProxyURL = cmp.Or(o.KubeProxyURL, fmt.Sprintf("http://127.0.0.1:%d", kubeproxy.DefaultMetricsPort))
 	o.Device = cmp.Or(o.Device, ipvs.DefaultDevice)
 	o.MaxRoutes, o.MaxNeighbours = cmp.Or(o.MaxRoutes, defaultMax), cmp.Or(o.MaxNeighbours, defaultMax)
 	return o

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/strictarp/strictarp"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
+	"github.com/strictarp/strictarp/kubeproxy"
+	"github.com/strictarp/strictarp/kubeproxy/kubeproxytest"
 	"github.com/strictarp/strictarp/sysctl"
 )
 
@@ -156,7 +159,7 @@ func TestObserveSaysWhatIsMissing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n, missing := strictarp.Observe(ctx, strictarp.ObserveOptions{Node: "w1"})
-	assert.Len(t, missing, 7)
+	assert.Len(t, missing, 8)
 	for _, m := range missing {
 		assert.Equal(t, "w1", m.Where)
 		assert.Equal(t, context.Canceled.Error(), m.Err)
@@ -267,4 +270,26 @@ func TestObserveRoutesAndNeighbours(t *testing.T) {
 	assert.Nil(t, few.Neighbours)
 	assert.NotNil(t, few.ProxyNeighbours)
 	assert.Contains(t, whats(missing), "neighbours")
+}
+
+func TestObserveRunningKubeProxy(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(kubeproxytest.Proxy{Mode: kubeproxy.ModeIPVS, StrictARP: true})
+	t.Cleanup(server.Close)
+	o := strictarp.ObserveOptions{Node: "w1", Proc: fakeProc(t), KubeProxy: server.Client(), KubeProxyURL: server.URL}
+	n, missing := strictarp.Observe(t.Context(), o)
+	const what = "kube-proxy's configuration in force"
+	assert.NotContains(t, whats(missing), what)
+	require.NotNil(t, n.Running)
+	assert.Equal(t, kubeproxy.ModeIPVS, n.Running.Mode)
+	assert.True(t, n.Running.Config.Strict())
+	assert.Equal(t, "w1", n.Running.Node)
+	assert.Equal(t, time.Unix(1700000250, 0).UTC(), n.Running.Started)
+	assert.NotEmpty(t, n.Running.Args)
+
+	server.Close()
+	n, missing = strictarp.Observe(t.Context(), o)
+	assert.Contains(t, whats(missing), what)
+	require.NotNil(t, n.Running, "its process tells something")
+	assert.Nil(t, n.Running.Config)
 }

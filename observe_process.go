@@ -2,6 +2,8 @@ package strictarp
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/strictarp/strictarp/kubeproxy"
 )
 
 const (
@@ -65,6 +69,24 @@ func (ob *observer) processes() error {
 	slices.SortFunc(found, func(a, b Process) int { return a.PID - b.PID })
 	ob.facts.KubeProxy = found
 	return nil
+}
+
+// running asks kube-proxy itself, and adds what its process shows.
+func (ob *observer) running(ctx context.Context) error {
+	var r kubeproxy.Running
+	var err error
+	if ob.o.KubeProxy != nil {
+		r, err = kubeproxy.ReadRunning(ctx, ob.o.KubeProxy, ob.o.KubeProxyURL)
+	}
+	if len(ob.facts.KubeProxy) > 0 {
+		first := ob.facts.KubeProxy[0]
+		r.Args, r.Started = first.Args, first.Started
+	} else if r.Config == nil && r.Mode == "" {
+		return err // there is nothing to tell
+	}
+	r.At, r.Node, r.Source = ob.facts.At, ob.o.Node, cmp.Or(r.Source, ob.facts.Source)
+	ob.facts.Running = &r
+	return err
 }
 
 // noProcess tells whether kube-proxy would have been seen.

@@ -69,12 +69,13 @@ func (s *sweep) answers(i int, f *Frame, p arpwire.Packet) {
 	s.progress.Replies++
 	since := f.At.Sub(s.began)
 	late := t.requests > 0 && since-t.last > lateAnswer && s.isLate(p.SenderMAC)
-	at := s.pairs.find(i, p.SenderMAC)
+	at := s.pairs.find(t, i, p.SenderMAC)
 	if at == 0 {
-		if at = s.newPair(i, p.SenderMAC); at == 0 {
+		if !s.newPair(i, p.SenderMAC) {
 			t.excess++
 			return
 		}
+		at = t.head
 		t.news = t.news || !late // late hosts are asked by themselves
 	}
 	s.pairs.reply(at, f, p, since)
@@ -90,23 +91,17 @@ func (s *sweep) answers(i int, f *Frame, p arpwire.Packet) {
 	s.inFlight(t)
 }
 
-func (s *sweep) newPair(i int, mac MAC) uint32 {
+func (s *sweep) newPair(i int, mac MAC) bool {
 	t := &s.targets[i]
-	if int(t.count) >= s.maxResponders {
-		return 0
+	if int(t.count) >= s.maxResponders || !s.pairs.add(t, i, mac) {
+		return false
 	}
-	at := s.pairs.add(i, mac, t.head)
-	if at == 0 {
-		return 0
-	}
-	t.head = at
-	t.count++
 	s.most = max(s.most, int(t.count))
 	if i == s.controlAt && len(s.control.responders) == 0 {
 		s.control.responders = make([]responder, 1)
 	}
 	s.progress.Pairs++
-	return at
+	return true
 }
 
 // isLate notes a host that answers later than any but by proxy, if there are not
@@ -234,7 +229,7 @@ func (s *sweep) unasked(i int) int {
 		return 0
 	}
 	for host, mac := range s.late {
-		if s.targets[i].solo&(1<<host) == 0 && s.pairs.find(i, mac) == 0 {
+		if s.targets[i].solo&(1<<host) == 0 && s.pairs.find(&s.targets[i], i, mac) == 0 {
 			return host + 1
 		}
 	}

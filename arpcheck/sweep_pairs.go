@@ -31,7 +31,7 @@ type pair struct {
 type pairs struct {
 	all    []pair
 	free   uint32            // first of those of settled targets, linked by next
-	index  map[uint64]uint32 // one for all: key of target and MAC to pair
+	index  map[uint64]uint32 // key of target and MAC to pair, for targets with many
 	kept   int
 	macs   []MAC
 	ids    map[MAC]uint16
@@ -40,27 +40,37 @@ type pairs struct {
 
 func newPairs(targets int) pairs {
 	return pairs{
-		all: make([]pair, 1, targets+1), index: make(map[uint64]uint32, targets),
+		all: make([]pair, 1, targets+1), index: make(map[uint64]uint32),
 		ids: make(map[MAC]uint16), varied: make(map[uint32]*responder),
 	}
 }
 
 func pairKey(target int, mac uint16) uint64 { return uint64(target)<<16 | uint64(mac) }
 
-// find returns the pair of a target and a MAC, or 0.
-func (s *pairs) find(target int, mac MAC) uint32 {
+// fewPairs is how many pairs of a target are faster looked through than looked up.
+const fewPairs = 16
+
+// find returns the pair of the i-th target and a MAC, or 0.
+func (s *pairs) find(t *target, i int, mac MAC) uint32 {
 	id, known := s.ids[mac]
 	if !known {
 		return 0
 	}
-	return s.index[pairKey(target, id)]
+	if t.count > fewPairs {
+		return s.index[pairKey(i, id)]
+	}
+	at := t.head
+	for at != 0 && s.all[at].mac != id {
+		at = s.all[at].next
+	}
+	return at
 }
 
-// add adds a pair before next. It returns 0 if no more are kept.
-func (s *pairs) add(target int, mac MAC, next uint32) uint32 {
+// add adds a pair of the i-th target. It reports whether there was room.
+func (s *pairs) add(t *target, i int, mac MAC) bool {
 	id, known := s.ids[mac]
 	if s.kept == maxPairs || !known && len(s.macs) == maxSweepMACs {
-		return 0
+		return false
 	}
 	if !known {
 		id = uint16(len(s.macs))
@@ -74,10 +84,19 @@ func (s *pairs) add(target int, mac MAC, next uint32) uint32 {
 		at = uint32(len(s.all))
 		s.all = append(s.all, pair{})
 	}
-	s.all[at] = pair{mac: id, next: next, rtt: -1}
-	s.index[pairKey(target, id)] = at
+	s.all[at] = pair{mac: id, next: t.head, rtt: -1}
+	t.head = at
+	t.count++
 	s.kept++
-	return at
+	switch {
+	case t.count == fewPairs+1:
+		for ; at != 0; at = s.all[at].next {
+			s.index[pairKey(i, s.all[at].mac)] = at
+		}
+	case t.count > fewPairs:
+		s.index[pairKey(i, id)] = at
+	}
+	return true
 }
 
 // reply brings a pair up to date.
@@ -122,8 +141,12 @@ func (s *pairs) take(t *target, i int, began time.Time, buf []responder) []respo
 		n := len(buf)
 		buf = append(buf, s.responder(at, began, lengths[n:n+1:n+1]))
 		p := &s.all[at]
-		delete(s.index, pairKey(i, p.mac))
-		delete(s.varied, at)
+		if t.count > fewPairs {
+			delete(s.index, pairKey(i, p.mac))
+		}
+		if p.varied {
+			delete(s.varied, at)
+		}
 		at, p.next, s.free = p.next, s.free, at
 		s.kept--
 	}
@@ -138,7 +161,8 @@ func (s *pairs) responder(at uint32, began time.Time, lengths []LengthCount) res
 		MAC: s.macs[p.mac], Replies: int(p.replies), Lengths: lengths,
 		First: began.Add(p.first), Last: began.Add(p.last),
 	}}
-	if v := s.varied[at]; v != nil {
+	if p.varied {
+		v := s.varied[at]
 		r.Lengths, r.FrameSources = v.Lengths, v.FrameSources
 	}
 	if p.rtt >= 0 {

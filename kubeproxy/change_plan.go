@@ -105,22 +105,9 @@ func (p *Plan) setAfter(text []byte) {
 
 // read gets the objects and checks that they can be changed.
 func (cl Cluster) read(ctx context.Context, c Change) (*Plan, error) {
-	if c.Source.Kind != SourceConfigMap || c.Source.Name == "" || c.Source.Key == "" {
-		return nil, fmt.Errorf("kubeproxy: plan a change of %s %s: %w: only a key of a ConfigMap can be changed through the API server: edit the file on each node and restart kube-proxy there",
-			c.Source.Kind, c.Source.Path, errors.ErrUnsupported)
-	}
-	p := &Plan{Change: c, cluster: cl}
-	object := "configmap/" + c.Source.Name
-	var err error
-	if p.configMap, err = cl.ConfigMaps.Get(ctx, c.Source.Name, metav1.GetOptions{}); err != nil {
-		return nil, apiError("get", object, err)
-	}
-	if p.configMap.Immutable != nil && *p.configMap.Immutable {
-		return nil, fmt.Errorf("kubeproxy: plan a change of %s: it is immutable: %w: make another one and let the DaemonSet use that", object, errors.ErrUnsupported)
-	}
-	var ok bool
-	if p.Before, ok = p.configMap.Data[c.Source.Key]; !ok {
-		return nil, fmt.Errorf("kubeproxy: plan a change of %s: it has no key %q: %w", object, c.Source.Key, fs.ErrNotExist)
+	p, err := cl.readConfigMap(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	p.backup, err = cl.ConfigMaps.Get(ctx, BackupName(c.Source.Name), metav1.GetOptions{})
 	if err := apiError("get", "configmap/"+BackupName(c.Source.Name), err); err != nil {
@@ -136,6 +123,30 @@ func (cl Cluster) read(ctx context.Context, c Change) (*Plan, error) {
 	}
 	if r.Phase != PhaseDone {
 		p.Resumed = &r
+	}
+	return p, nil
+}
+
+func (cl Cluster) readConfigMap(ctx context.Context, c Change) (*Plan, error) {
+	if c.Source.Kind != SourceConfigMap || c.Source.Name == "" || c.Source.Key == "" {
+		return nil, fmt.Errorf("kubeproxy: plan a change of %s %s: %w: only a key of a ConfigMap can be changed through the API server: edit the file on each node and restart kube-proxy there",
+			c.Source.Kind, c.Source.Path, errors.ErrUnsupported)
+	}
+	p := &Plan{Change: c, cluster: cl}
+	object := "configmap/" + c.Source.Name
+	var err error
+	if p.configMap, err = cl.ConfigMaps.Get(ctx, c.Source.Name, metav1.GetOptions{}); err != nil {
+		return nil, apiError("get", object, err)
+	}
+	if ns := p.configMap.Namespace; ns != c.Source.Namespace {
+		return nil, fmt.Errorf("kubeproxy: plan a change of %s in namespace %q: the client is of namespace %q: make clients of the Source's namespace", object, c.Source.Namespace, ns)
+	}
+	if p.configMap.Immutable != nil && *p.configMap.Immutable {
+		return nil, fmt.Errorf("kubeproxy: plan a change of %s: it is immutable: %w: make another one and let the DaemonSet use that", object, errors.ErrUnsupported)
+	}
+	var ok bool
+	if p.Before, ok = p.configMap.Data[c.Source.Key]; !ok {
+		return nil, fmt.Errorf("kubeproxy: plan a change of %s: it has no key %q: %w", object, c.Source.Key, fs.ErrNotExist)
 	}
 	return p, nil
 }

@@ -203,7 +203,8 @@ func TestDryRunChangesNothing(t *testing.T) {
 
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
-	file, other, unrestartable := makeStrict(), makeStrict(), makeStrict()
+	file, other, unrestartable, elsewhere := makeStrict(), makeStrict(), makeStrict(), makeStrict()
+	elsewhere.Source.Namespace = "default"
 	file.Source = kubeproxy.Source{Kind: kubeproxy.SourceFile, Path: "/etc/kube-proxy.yaml"}
 	other.Source.Key = "config"
 	unrestartable.Source.Workload = "unit/kube-proxy"
@@ -237,7 +238,9 @@ func TestPlanRefuses(t *testing.T) {
 			require.ErrorIs(t, err, tt.want)
 		})
 	}
-	_, err := kubeproxytest.New(kubeproxytest.Loose).API().PlanUndo(t.Context(), makeStrict())
+	_, err := kubeproxytest.New(kubeproxytest.Loose).API().Plan(t.Context(), elsewhere)
+	require.ErrorContains(t, err, "make clients of the Source's namespace")
+	_, err = kubeproxytest.New(kubeproxytest.Loose).API().PlanUndo(t.Context(), makeStrict())
 	require.ErrorIs(t, err, fs.ErrNotExist, "there is nothing to undo")
 }
 

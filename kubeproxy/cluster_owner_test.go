@@ -1,6 +1,7 @@
 package kubeproxy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,4 +75,17 @@ func TestOwnerThatRevertsIsRespected(t *testing.T) {
 	plan, err = c.API().Plan(t.Context(), change)
 	require.NoError(t, err)
 	require.NoError(t, plan.DryRun(t.Context()))
+}
+
+func FuzzOwners(f *testing.F) {
+	f.Add("kubeadm", `{"f:data":{".":{},"f:config.conf":{}}}`)
+	f.Add("argocd-controller", `{"f:data":[]}`)
+	f.Add("", `{`)
+	f.Fuzz(func(t *testing.T, manager, fields string) {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{managed(manager, fields)}}}
+		got := kubeproxy.Owners(cm, "data", "config.conf")
+		if len(got) > 1 || len(got) == 1 && !strings.Contains(fields, "f:") && !strings.Contains(fields, `\u`) {
+			t.Errorf("%q: %v", fields, got)
+		}
+	})
 }

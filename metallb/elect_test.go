@@ -93,6 +93,10 @@ func TestRanking(t *testing.T) {
 			s.Version = "0.10.3"
 			s.Services[0].Endpoints = []metallb.Endpoint{{Node: "node-c", Ready: true}, {Node: "node-b", Ready: true}, {Node: "node-a", Serving: true}}
 		}, []string{"node-b", "node-c"}, metallb.AlgorithmNameHash},
+		{"an endpoint on what is no node, without memberlist", func(s *metallb.State) {
+			s.Version, s.SpeakerSet.Options.Memberlist = "0.9.6", metallb.MemberlistOff
+			s.Services[0].Endpoints[0].Node = "gone"
+		}, []string{"gone"}, metallb.AlgorithmNameHash},
 		{"Local, with a serving endpoint", func(s *metallb.State) {
 			s.Services[0].Policy = metallb.PolicyLocal
 			s.Services[0].Endpoints = []metallb.Endpoint{{Node: "node-c", Serving: true, Terminating: true}, {Node: "node-a", Ready: true, Serving: true}, {Node: "node-b"}}
@@ -137,7 +141,7 @@ func TestRanking(t *testing.T) {
 			require.Equal(t, c.want, ranking(el))
 			assert.Equal(t, c.want[0], el.Announcer)
 			assert.Equal(t, c.by, el.Algorithm)
-			assert.False(t, el.Silent())
+			assert.Equal(t, c.want[0] == "gone", el.Silent())
 		})
 	}
 }

@@ -109,7 +109,8 @@ func (e *Elector) addNodes() {
 			speakers[sp.Node] = sp
 		}
 	}
-	if e.state.Nodes == nil {
+	// Before 0.13 nodes were not asked for: an endpoint was enough.
+	if e.state.Nodes == nil || !e.rules.objects {
 		e.addEndpointNodes(known)
 	}
 	for name, node := range known {

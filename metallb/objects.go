@@ -46,7 +46,7 @@ type collector struct {
 
 	services   []*corev1.Service
 	slices     []*discoveryv1.EndpointSlice
-	endpoints  []*corev1.Endpoints
+	endpoints  []*coreEndpoints
 	nodes      []*corev1.Node
 	pods       []*corev1.Pod
 	daemonSets []*appsv1.DaemonSet
@@ -56,6 +56,11 @@ type collector struct {
 
 	warnings []string
 }
+
+// coreEndpoints is what Kubernetes kept before EndpointSlices, and keeps still.
+//
+//nolint:staticcheck // Deprecated, but clusters with an old MetalLB may have nothing else.
+type coreEndpoints = corev1.Endpoints
 
 // customObject is an object of MetalLB's own kinds.
 type customObject struct {
@@ -139,7 +144,7 @@ func (c *collector) addTyped(o runtime.Object) {
 		c.services = append(c.services, o)
 	case *discoveryv1.EndpointSlice:
 		c.slices = append(c.slices, o)
-	case *corev1.Endpoints:
+	case *coreEndpoints:
 		c.endpoints = append(c.endpoints, o)
 	case *corev1.Node:
 		c.nodes = append(c.nodes, o)
@@ -251,7 +256,7 @@ func typedObject(group, kind string) runtime.Object {
 	case "/Service":
 		return &corev1.Service{}
 	case "/Endpoints":
-		return &corev1.Endpoints{}
+		return &coreEndpoints{}
 	case "discovery.k8s.io/EndpointSlice":
 		return &discoveryv1.EndpointSlice{}
 	case "/Node":

@@ -186,9 +186,8 @@ func TestServices(t *testing.T) {
 		},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bare"}, Spec: corev1.ServiceSpec{Type: "ClusterIP", ExternalIPs: []string{"10.0.0.8"}}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "inner"}, Spec: corev1.ServiceSpec{Type: "ClusterIP"}},
-		&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Subsets: []corev1.EndpointSubset{{
-			Addresses: []corev1.EndpointAddress{{IP: "10.244.0.2", NodeName: new("node-b")}}, NotReadyAddresses: []corev1.EndpointAddress{{IP: "10.244.0.1"}},
-		}}},
+		object(t, `{"apiVersion":"v1","kind":"Endpoints","metadata":{"namespace":"default","name":"web"},
+			"subsets":[{"addresses":[{"ip":"10.244.0.2","nodeName":"node-b"}],"notReadyAddresses":[{"ip":"10.244.0.1"}]}]}`),
 	)
 	require.Len(t, s.Services, 2)
 	assert.Equal(t, "bare", s.Services[0].Name)
@@ -220,7 +219,7 @@ func TestEndpointSlices(t *testing.T) {
 	}
 	s := metallb.FromObjects(
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{Type: "LoadBalancer"}},
-		&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.244.9.9"}}}}},
+		object(t, `{"apiVersion":"v1","kind":"Endpoints","metadata":{"namespace":"default","name":"web"},"subsets":[{"addresses":[{"ip":"10.244.9.9"}]}]}`),
 		slice("one",
 			discoveryv1.Endpoint{NodeName: new("d"), Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}},
 			discoveryv1.Endpoint{NodeName: new("b"), Conditions: discoveryv1.EndpointConditions{Ready: new(false)}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,15 +26,19 @@ func TestElectionEqualsMetalLB(t *testing.T) {
 	// 0.13.7 does not know the network condition yet.
 	for _, v := range []struct {
 		version string
+		build   func(t *testing.T, version string, shims ...string) string
 		shims   []string
 	}{
-		{"v0.16.2", []string{"v15", "config162"}},
-		{"v0.16.1", []string{"v15", "config"}},
-		{"v0.15.3", []string{"v15", "config"}},
-		{"v0.14.9", []string{"v14", "config"}},
-		{"v0.14.8", []string{"v14", "config"}},
-		{"v0.13.12", []string{"v13", "config"}},
-		{"v0.13.7", []string{"v130", "config"}},
+		{"v0.16.2", build, []string{"v15", "config162"}},
+		{"v0.16.1", build, []string{"v15", "config"}},
+		{"v0.15.3", build, []string{"v15", "config"}},
+		{"v0.14.9", build, []string{"v14", "config"}},
+		{"v0.14.8", build, []string{"v14", "config"}},
+		{"v0.13.12", build, []string{"v13", "config"}},
+		{"v0.13.7", build, []string{"v130", "config"}},
+		{"v0.12.1", buildOld, []string{"v12"}},
+		{"v0.11.0", buildOld, []string{"v11"}},
+		{"v0.9.6", buildOld, []string{"v9"}},
 	} {
 		t.Run(v.version, func(t *testing.T) {
 			g := generator{rand.New(rand.NewPCG(1, 2))}
@@ -41,7 +46,7 @@ func TestElectionEqualsMetalLB(t *testing.T) {
 			for i := range states {
 				states[i] = g.state()
 			}
-			compare(t, v.version, states, theirs(t, build(t, v.version, v.shims...), states))
+			compare(t, v.version, states, theirs(t, v.build(t, v.version, v.shims...), states))
 		})
 	}
 }
@@ -110,6 +115,13 @@ func ours(t *testing.T, s state, version string) metallb.State {
 		objects = append(objects, &s.Slices[i])
 	}
 	objects = append(objects, unstructuredList(t, "EndpointSliceList", nil), unstructuredList(t, "IPAddressPoolList", s.Pools), unstructuredList(t, "L2AdvertisementList", s.Ads))
+	if strings.HasPrefix(version, "v0.9.") || strings.HasPrefix(version, "v0.11.") || strings.HasPrefix(version, "v0.12.") {
+		// Every address is in a pool: these programs do not ask for it.
+		objects = append(objects, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"},
+			Data:       map[string]string{"config": "address-pools: [{name: all, protocol: layer2, addresses: [10.0.0.0/8, 'fd00::/8']}]"},
+		})
+	}
 	return metallb.FromObjects(objects...)
 }
 

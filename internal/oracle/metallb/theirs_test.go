@@ -29,17 +29,43 @@ func build(t *testing.T, version string, shims ...string) string {
 	for _, part := range []string{"api", "internal"} {
 		copyGo(t, filepath.Join(from, part), filepath.Join(to, part))
 	}
+	for _, shim := range append(shims, "main") {
+		copyFile(t, shimFile(shim), filepath.Join(to, "speaker", "shim_"+shim+".go"))
+	}
+	extract(t, filepath.Join(from, "speaker", "main.go"), "poolFor", filepath.Join(to, "speaker", "pool_for.go"))
+	return finish(t, from, to)
+}
+
+// buildOld does that for versions before 0.13. Their elections ask for nothing of
+// MetalLB's other packages, which do not compile any more, and are given empty
+// ones.
+func buildOld(t *testing.T, version string, shims ...string) string {
+	t.Helper()
+	from, to := download(t, version), t.TempDir()
+	for _, part := range []string{"k8s", "config", "layer2"} {
+		copyFile(t, shimFile("old/"+part), filepath.Join(to, "internal", part, part+".go"))
+	}
+	for _, shim := range append(shims, "main") {
+		copyFile(t, shimFile("old/"+shim), filepath.Join(to, "speaker", "shim_"+shim+".go"))
+	}
+	return finish(t, from, to)
+}
+
+func shimFile(name string) string {
+	return filepath.Join("testdata", "shim", filepath.FromSlash(name)+".go.txt")
+}
+
+func finish(t *testing.T, from, to string) string {
+	t.Helper()
 	deps := download(t, depsOf)
 	for _, name := range []string{"go.mod", "go.sum"} {
 		copyFile(t, filepath.Join(deps, name), filepath.Join(to, name))
 	}
-	speaker := filepath.Join(to, "speaker")
-	require.NoError(t, os.MkdirAll(speaker, 0o755))
-	copyFile(t, filepath.Join(from, "speaker", "layer2_controller.go"), filepath.Join(speaker, "layer2_controller.go"))
-	for _, shim := range append(shims, "main") {
-		copyFile(t, filepath.Join("testdata", "shim", shim+".go.txt"), filepath.Join(speaker, "shim_"+shim+".go"))
-	}
-	extract(t, filepath.Join(from, "speaker", "main.go"), "poolFor", filepath.Join(speaker, "pool_for.go"))
+	text, err := os.ReadFile(filepath.Join(from, "speaker", "layer2_controller.go"))
+	require.NoError(t, err)
+	// The logger moved to a module of its own, which is the one at hand.
+	text = bytes.ReplaceAll(text, []byte("github.com/go-kit/kit/log"), []byte("github.com/go-kit/log"))
+	require.NoError(t, os.WriteFile(filepath.Join(to, "speaker", "layer2_controller.go"), text, 0o644))
 	program := filepath.Join(to, "speaker.exe")
 	run(t, to, nil, "go", "build", "-o", program, "./speaker")
 	return program
@@ -97,6 +123,7 @@ func extract(t *testing.T, from, name, to string) {
 	file, err := parser.ParseFile(files, from, nil, 0)
 	require.NoError(t, err)
 	var text bytes.Buffer
+	require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
 	text.WriteString("package main\n\nimport (\n\t\"net\"\n\n\t\"go.universe.tf/metallb/internal/config\"\n)\n\n")
 	for _, decl := range file.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == name {
