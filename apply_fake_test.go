@@ -10,8 +10,8 @@ import (
 	"github.com/strictarp/strictarp"
 )
 
-// system is what steps change, in memory: values by what they belong to.
-type system struct {
+// fakeSystem is what steps change, in memory: values by what they belong to.
+type fakeSystem struct {
 	values map[string]string
 	log    []string // the steps that changed something, and restarts
 	// before is called before a step is read or done, and may change the system as
@@ -27,8 +27,8 @@ func objectOf(s strictarp.Step) string {
 	return fmt.Sprintf("%s|%s|%s|%s", s.Action, s.Node, s.Namespace, s.Object)
 }
 
-func newSystem(steps ...strictarp.Step) *system {
-	sys := &system{values: map[string]string{}}
+func newFakeSystem(steps ...strictarp.Step) *fakeSystem {
+	sys := &fakeSystem{values: map[string]string{}}
 	for _, s := range steps {
 		if s.Action != strictarp.RestartRollout {
 			sys.values[objectOf(s)] = s.From
@@ -37,9 +37,9 @@ func newSystem(steps ...strictarp.Step) *system {
 	return sys
 }
 
-func (sys *system) Handles(s strictarp.Step) bool { return s.Object != "unhandled" }
+func (sys *fakeSystem) Handles(s strictarp.Step) bool { return s.Object != "unhandled" }
 
-func (sys *system) Read(ctx context.Context, s strictarp.Step) (string, error) {
+func (sys *fakeSystem) Read(ctx context.Context, s strictarp.Step) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -55,7 +55,7 @@ func (sys *system) Read(ctx context.Context, s strictarp.Step) (string, error) {
 	return value, nil
 }
 
-func (sys *system) Do(ctx context.Context, s strictarp.Step) error {
+func (sys *fakeSystem) Do(ctx context.Context, s strictarp.Step) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (sys *system) Do(ctx context.Context, s strictarp.Step) error {
 	return nil
 }
 
-// memory is an UndoStore in memory.
-type memory struct {
+// undoMemory is an UndoStore in memory.
+type undoMemory struct {
 	data  []byte
 	saves int
 	// onSave is called before something is kept; an error ends it.
@@ -98,7 +98,7 @@ type memory struct {
 	lose   bool // what is loaded is not what was saved
 }
 
-func (m *memory) Save(data []byte) error {
+func (m *undoMemory) Save(data []byte) error {
 	m.saves++
 	if m.onSave != nil {
 		if err := m.onSave(m.saves); err != nil {
@@ -109,7 +109,7 @@ func (m *memory) Save(data []byte) error {
 	return nil
 }
 
-func (m *memory) Load() ([]byte, error) {
+func (m *undoMemory) Load() ([]byte, error) {
 	if m.data == nil {
 		return nil, fs.ErrNotExist
 	}
@@ -119,7 +119,7 @@ func (m *memory) Load() ([]byte, error) {
 	return slices.Clone(m.data), nil
 }
 
-func (m *memory) plan() (strictarp.Plan, error) { return strictarp.ReadUndo(bytes.NewReader(m.data)) }
+func (m *undoMemory) plan() (strictarp.Plan, error) { return strictarp.ReadUndo(bytes.NewReader(m.data)) }
 
 var (
 	edit     = strictarp.Step{Action: strictarp.SetStrictARP, Namespace: "kube-system", Object: "configmap/kube-proxy", From: "false", To: "true"}

@@ -58,7 +58,7 @@ func TestKubeProxyExecutor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c, store := kubeproxytest.New(kubeproxytest.Loose), &memory{}
+				c, store := kubeproxytest.New(kubeproxytest.Loose), &undoMemory{}
 				before := kubeProxyText(t, c, change)
 				var ready []string
 				x := kubeProxyExecutor(c)
@@ -77,7 +77,7 @@ func TestKubeProxyExecutor(t *testing.T) {
 				requireStrict(t, c, false)
 				assert.Equal(t, before, kubeProxyText(t, c, nil), "byte by byte")
 
-				_, err = strictarp.Apply(t.Context(), kubeProxyPlan(edit, restart), strictarp.ApplyOptions{Executors: strictarp.Executors{x}, Undo: &memory{}})
+				_, err = strictarp.Apply(t.Context(), kubeProxyPlan(edit, restart), strictarp.ApplyOptions{Executors: strictarp.Executors{x}, Undo: &undoMemory{}})
 				require.NoError(t, err)
 				requireStrict(t, c, true)
 			})
@@ -104,7 +104,7 @@ func TestKubeProxyExecutorPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := kubeproxytest.New(kubeproxytest.Pending)
 		_, err := strictarp.Apply(t.Context(), kubeProxyPlan(restart), strictarp.ApplyOptions{
-			Executors: strictarp.Executors{kubeProxyExecutor(c)}, Undo: &memory{},
+			Executors: strictarp.Executors{kubeProxyExecutor(c)}, Undo: &undoMemory{},
 		})
 		require.NoError(t, err)
 		requireStrict(t, c, true)
@@ -127,7 +127,7 @@ func TestKubeProxyExecutorEveryFault(t *testing.T) {
 
 func kubeProxyFault(t *testing.T, n int, served bool, then string) (fired bool) {
 	t.Helper()
-	c, store := kubeproxytest.New(kubeproxytest.Loose), &memory{}
+	c, store := kubeproxytest.New(kubeproxytest.Loose), &undoMemory{}
 	before := kubeProxyText(t, c, nil)
 	hook := func(kubeproxytest.Call) error {
 		if n--; n != -1 {
@@ -167,7 +167,7 @@ func kubeProxyFault(t *testing.T, n int, served bool, then string) (fired bool) 
 		}
 		// A record of a change that did not come to its first write may be left, and
 		// is in nobody's way.
-		o.Undo = &memory{}
+		o.Undo = &undoMemory{}
 		_, err := strictarp.Apply(t.Context(), kubeProxyPlan(edit, restart), o)
 		require.NoError(t, err)
 		requireStrict(t, c, true)

@@ -17,9 +17,9 @@ import (
 	"github.com/strictarp/strictarp/sysctl"
 )
 
-// lab is the incident: three nodes that hold the VIP, loose, the first of which
+// cureLab is the incident: three nodes that hold the VIP, loose, the first of which
 // announces it, and a client that has learnt a wrong node's MAC.
-type lab struct {
+type cureLab struct {
 	nodes     []*netnstest.Host
 	client    *netnstest.Host
 	prober    *arpcheck.Prober
@@ -27,10 +27,10 @@ type lab struct {
 	executors strictarp.Executors
 }
 
-func newLab(t *testing.T) *lab {
+func newCureLab(t *testing.T) *cureLab {
 	t.Helper()
 	segment := netnstest.New(t)
-	l := &lab{}
+	l := &cureLab{}
 	for _, n := range []struct{ name, prefix string }{{"w1", "10.0.3.11/24"}, {"w2", "10.0.3.12/24"}, {"w3", "10.0.3.13/24"}} {
 		node, err := segment.AddNode(n.name, prefix(n.prefix))
 		require.NoError(t, err)
@@ -62,7 +62,7 @@ func newLab(t *testing.T) *lab {
 }
 
 // misleadClient has the client ask until a wrong answer is first.
-func (l *lab) misleadClient(t *testing.T) {
+func (l *cureLab) misleadClient(t *testing.T) {
 	t.Helper()
 	for range 20 {
 		require.NoError(t, l.client.Forget(vip))
@@ -76,7 +76,7 @@ func (l *lab) misleadClient(t *testing.T) {
 }
 
 // answers returns how many answers a request draws.
-func (l *lab) answers(t *testing.T) (n int, verdict arpcheck.Verdict) {
+func (l *cureLab) answers(t *testing.T) (n int, verdict arpcheck.Verdict) {
 	t.Helper()
 	r, err := l.prober.Probe(t.Context(), vip)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func (l *lab) answers(t *testing.T) (n int, verdict arpcheck.Verdict) {
 }
 
 // observe says what is wrong, by the wire and the client's cache.
-func (l *lab) observe(ctx context.Context) ([]strictarp.Finding, error) {
+func (l *cureLab) observe(ctx context.Context) ([]strictarp.Finding, error) {
 	r, err := l.prober.Probe(ctx, vip)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (l *lab) observe(ctx context.Context) ([]strictarp.Finding, error) {
 }
 
 // plan makes the given nodes strict and the client forget.
-func (l *lab) plan(t *testing.T, nodes ...*netnstest.Host) strictarp.Plan {
+func (l *cureLab) plan(t *testing.T, nodes ...*netnstest.Host) strictarp.Plan {
 	t.Helper()
 	findings, err := l.observe(t.Context())
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func (l *lab) plan(t *testing.T, nodes ...*netnstest.Host) strictarp.Plan {
 	return p
 }
 
-func (l *lab) requireLoose(t *testing.T) {
+func (l *cureLab) requireLoose(t *testing.T) {
 	t.Helper()
 	n, verdict := l.answers(t)
 	require.Equal(t, 4, n, "three kernels and the announcer")
@@ -150,7 +150,7 @@ func (l *lab) requireLoose(t *testing.T) {
 
 func TestLabFromOutageToCureAndBack(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newCureLab(t)
 	l.requireLoose(t)
 	p := l.plan(t, l.nodes...)
 	path := filepath.Join(t.TempDir(), "undo.json")
@@ -174,13 +174,13 @@ func TestLabFromOutageToCureAndBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, undo.Steps, 6)
 	_, err = strictarp.Apply(t.Context(), undo, strictarp.ApplyOptions{Executors: l.executors, Verify: l.observe})
-	require.NoError(t, err, "the faults of before are no news")
+	require.NoError(t, err, "the applyFaults of before are no news")
 	l.requireLoose(t)
 }
 
 func TestLabHalfACureIsRolledBack(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newCureLab(t)
 	p := l.plan(t, l.nodes[1:]...) // w1's kernel goes on answering
 	report, err := strictarp.Apply(t.Context(), p, strictarp.ApplyOptions{
 		Executors: l.executors, Undo: strictarp.UndoFile(filepath.Join(t.TempDir(), "undo.json")), Rollback: true, Verify: l.observe,

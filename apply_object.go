@@ -145,8 +145,12 @@ func patchOf(s Step, text string) (map[string]any, error) {
 	}
 	var patch map[string]any
 	// The API machinery's decoder, for numbers to be of the types that objects have.
-	if err := utiljson.Unmarshal([]byte(text), &patch); err != nil || patch == nil {
-		return nil, fmt.Errorf("strictarp: %q: %w: %q is no merge patch of an object: %v", s, fs.ErrInvalid, text, err)
+	err := utiljson.Unmarshal([]byte(text), &patch)
+	if err == nil && patch == nil {
+		err = errors.New("it is null")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("strictarp: %q: %w: %q is no merge patch of an object: %w", s, fs.ErrInvalid, text, err)
 	}
 	return patch, nil
 }
@@ -154,9 +158,9 @@ func patchOf(s Step, text string) (map[string]any, error) {
 // found returns what the object has, as the step would say it.
 func (c *objectChange) found() (string, error) {
 	switch {
-	case has(c.object.Object, c.to):
+	case unchangedBy(c.object.Object, c.to):
 		return c.step.To, nil
-	case c.from != nil && has(c.object.Object, c.from):
+	case c.from != nil && unchangedBy(c.object.Object, c.from):
 		return c.step.From, nil
 	case c.step.Action == SetLabel:
 		if value, ok := c.object.GetLabels()[c.step.Object]; ok {
@@ -168,9 +172,9 @@ func (c *objectChange) found() (string, error) {
 	return string(text), err
 }
 
-// has returns whether a merge patch (RFC 7396) would leave an object as it is,
+// unchangedBy returns whether a merge patch (RFC 7396) would leave an object as it is,
 // short of empty objects that it would add.
-func has(object, patch map[string]any) bool {
+func unchangedBy(object, patch map[string]any) bool {
 	for key, want := range patch {
 		have, ok := object[key]
 		switch want := want.(type) {
@@ -180,7 +184,7 @@ func has(object, patch map[string]any) bool {
 			}
 		case map[string]any:
 			inner, isObject := have.(map[string]any)
-			if ok && !isObject || !has(inner, want) {
+			if ok && !isObject || !unchangedBy(inner, want) {
 				return false
 			}
 		default:

@@ -20,18 +20,18 @@ import (
 	"github.com/strictarp/strictarp"
 )
 
-// objects is an API server's objects of one kind, by name. It takes merge
+// fakeObjects is an API server's objects of one kind, by name. It takes merge
 // patches, and refuses those of another resource version.
-type objects map[string]map[string]any
+type fakeObjects map[string]map[string]any
 
-func newObjects(t *testing.T, name, text string) objects {
+func newObjects(t *testing.T, name, text string) fakeObjects {
 	t.Helper()
 	var object map[string]any
 	require.NoError(t, utiljson.Unmarshal([]byte(text), &object))
-	return objects{name: object}
+	return fakeObjects{name: object}
 }
 
-func (o objects) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+func (o fakeObjects) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
 	object, ok := o[name]
 	if !ok {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "objects"}, name)
@@ -39,7 +39,7 @@ func (o objects) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...s
 	return (&unstructured.Unstructured{Object: object}).DeepCopy(), nil
 }
 
-func (o objects) Patch(_ context.Context, name string, pt types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*unstructured.Unstructured, error) {
+func (o fakeObjects) Patch(_ context.Context, name string, pt types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*unstructured.Unstructured, error) {
 	var patch map[string]any
 	if err := utiljson.Unmarshal(data, &patch); err != nil || pt != types.MergePatchType {
 		return nil, errors.Join(errors.New("no merge patch"), err)
@@ -75,7 +75,7 @@ func mergePatch(object, patch map[string]any) {
 	}
 }
 
-func (o objects) text(t *testing.T, name string) string {
+func (o fakeObjects) text(t *testing.T, name string) string {
 	t.Helper()
 	u := (&unstructured.Unstructured{Object: o[name]}).DeepCopy()
 	u.SetResourceVersion("1")
@@ -84,7 +84,7 @@ func (o objects) text(t *testing.T, name string) string {
 	return string(data)
 }
 
-func clientFor(kind string, o objects) strictarp.ObjectExecutor {
+func clientFor(kind string, o fakeObjects) strictarp.ObjectExecutor {
 	return strictarp.ObjectExecutor{Client: func(k, _ string) strictarp.ObjectClient {
 		if k != kind {
 			return nil
@@ -133,7 +133,7 @@ func TestObjectExecutor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, store := newObjects(t, tt.name, tt.object), &memory{}
+			o, store := newObjects(t, tt.name, tt.object), &undoMemory{}
 			x := clientFor(tt.kind, o)
 			options := strictarp.ApplyOptions{Executors: strictarp.Executors{x}, Undo: store}
 			p := strictarp.Plan{Version: strictarp.PlanVersion, Steps: []strictarp.Step{tt.step}}
@@ -189,12 +189,12 @@ func TestObjectExecutorRefuses(t *testing.T) {
 	assert.JSONEq(t, object, o.text(t, "web"))
 }
 
-type raced struct{ objects }
+type raced struct{ fakeObjects }
 
 func (r raced) Get(ctx context.Context, name string, opts metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
-	u, err := r.objects.Get(ctx, name, opts)
+	u, err := r.fakeObjects.Get(ctx, name, opts)
 	if err == nil {
-		(&unstructured.Unstructured{Object: r.objects[name]}).SetResourceVersion("9")
+		(&unstructured.Unstructured{Object: r.fakeObjects[name]}).SetResourceVersion("9")
 	}
 	return u, err
 }

@@ -14,9 +14,9 @@ import (
 
 // drawPlan draws a plan and a system, on which some steps are done already and
 // some values are not known to the plan.
-func drawPlan(t *rapid.T) (strictarp.Plan, *system) {
+func drawPlan(t *rapid.T) (strictarp.Plan, *fakeSystem) {
 	p := strictarp.Plan{Version: strictarp.PlanVersion}
-	sys := newSystem()
+	sys := newFakeSystem()
 	for i := range rapid.IntRange(1, 7).Draw(t, "steps") {
 		s := strictarp.Step{
 			Action: rapid.SampledFrom([]strictarp.Action{strictarp.SetSysctl, strictarp.PatchObject, strictarp.RestartRollout}).Draw(t, "action"),
@@ -36,7 +36,7 @@ func drawPlan(t *rapid.T) (strictarp.Plan, *system) {
 }
 
 // breaks makes something go wrong at the nth thing that is done.
-func breaks(sys *system, store *memory, n int, how string, cancel func()) {
+func breaks(sys *fakeSystem, store *undoMemory, n int, how string, cancel func()) {
 	count := 0
 	now := func() bool { count++; return count == n }
 	switch how {
@@ -91,7 +91,7 @@ func TestApplyAndUndoIsIdentity(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, sys := drawPlan(t)
-		store := &memory{}
+		store := &undoMemory{}
 		before := maps.Clone(sys.values)
 		rollback := rapid.Bool().Draw(t, "rollback")
 		for range rapid.IntRange(0, 3).Draw(t, "failing runs") {

@@ -113,29 +113,39 @@ func (r *application) forward(ctx context.Context) error {
 }
 
 func (r *application) do(ctx context.Context, i int) (Outcome, error) {
+	outcome, kept, err := r.attempt(ctx, i)
 	e := &r.record.Steps[i]
-	before := e.State
-	e.State = stateStarted
-	if err := r.record.keep(r.Undo, false); err != nil {
-		e.State = before
-		err = fmt.Errorf("%w: %q was not done", err, e.Step)
-		r.settle(i, OutcomeFailed, err)
-		return OutcomeFailed, err
-	}
-	s := e.Step
-	s.From = cmp.Or(e.Kept, s.From)
-	outcome, kept, err := attempt(ctx, r.executors[i], s)
 	switch {
 	case err == nil:
-		e.State, e.Kept = stateDone, ""
+		e.State = stateDone
 	case r.plan.Undoes && errors.Is(err, fs.ErrNotExist):
-		e.State, outcome, err = before, OutcomeSkipped, nil
+		outcome, err = OutcomeSkipped, nil
 	case outcome == OutcomeConflict:
-		e.State = before
+		e.State = statePending // nothing was changed
 	}
 	e.Kept = cmp.Or(kept, e.Kept)
 	r.settle(i, outcome, err)
 	return outcome, err
+}
+
+// attempt carries a step out. What the undo file says is right at every moment.
+func (r *application) attempt(ctx context.Context, i int) (outcome Outcome, kept string, err error) {
+	e := &r.record.Steps[i]
+	if e.Kept != "" { // an earlier run's: begin where that began
+		back := e.Step
+		back.From, back.To = e.Kept, e.From
+		if outcome, kept, err := attempt(ctx, r.executors[i], back); err != nil {
+			return outcome, kept, err
+		}
+		e.State, e.Kept = statePending, ""
+	}
+	before := e.State
+	e.State = stateStarted
+	if err := r.record.keep(r.Undo, false); err != nil {
+		e.State = before
+		return OutcomeFailed, "", fmt.Errorf("%w: %q was not done", err, e.Step)
+	}
+	return attempt(ctx, r.executors[i], e.Step)
 }
 
 // back takes back what was done, as far as it can.

@@ -20,7 +20,7 @@ func TestSysctlExecutor(t *testing.T) {
 	x := strictarp.SysctlExecutor{Node: "w1", Tree: kernel.Tree()}
 	assert.True(t, x.Handles(ignore))
 	for _, s := range []strictarp.Step{
-		on("w2", ignore), forget,
+		onNode("w2", ignore), forget,
 		{Action: strictarp.SetSysctl, Node: "w1", Object: "../etc"},
 		{Action: strictarp.SetSysctl, Node: "w1", Object: "net.ipv4.ip_forward"},
 		{Action: strictarp.SetSysctl, Node: "w1", Object: "net/ipv4/conf/all/forwarding"},
@@ -58,10 +58,10 @@ func TestSysctlExecutor(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// neighbours is a host's neighbour cache, by "address dev link".
-type neighbours map[string]arpcheck.Neighbour
+// fakeCache is a host's neighbour cache, by "address dev link".
+type fakeCache map[string]arpcheck.Neighbour
 
-func (n neighbours) Get(link string, a netip.Addr) (arpcheck.Neighbour, error) {
+func (n fakeCache) Get(link string, a netip.Addr) (arpcheck.Neighbour, error) {
 	entry, ok := n[a.String()+" dev "+link]
 	if !ok {
 		return arpcheck.Neighbour{}, fs.ErrNotExist
@@ -69,7 +69,7 @@ func (n neighbours) Get(link string, a netip.Addr) (arpcheck.Neighbour, error) {
 	return entry, nil
 }
 
-func (n neighbours) Forget(link string, a netip.Addr) error {
+func (n fakeCache) Forget(link string, a netip.Addr) error {
 	if _, err := n.Get(link, a); err != nil {
 		return err
 	}
@@ -79,14 +79,14 @@ func (n neighbours) Forget(link string, a netip.Addr) error {
 
 func TestNeighbourExecutor(t *testing.T) {
 	t.Parallel()
-	cache := neighbours{
+	cache := fakeCache{
 		"10.0.3.20 dev eth0": {Addr: vip, MAC: w2, Link: "eth0", State: arpcheck.NeighbourReachable},
 		"10.0.3.21 dev eth0": {Link: "eth0", State: arpcheck.NeighbourFailed},
 	}
 	x := strictarp.NeighbourExecutor{Host: "client", Cache: cache}
 	assert.True(t, x.Handles(forget))
-	assert.False(t, x.Handles(on("w1", forget)))
-	assert.False(t, x.Handles(on("client", ignore)))
+	assert.False(t, x.Handles(onNode("w1", forget)))
+	assert.False(t, x.Handles(onNode("client", ignore)))
 
 	failed, missing, wrong, other := forget, forget, forget, forget
 	failed.Object, missing.Object, wrong.Object = "10.0.3.21 dev eth0", "10.0.3.22 dev eth0", "10.0.3.20"

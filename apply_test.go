@@ -28,7 +28,7 @@ const (
 )
 
 // undoAll applies what the store keeps and requires that it succeeds.
-func undoAll(t testing.TB, sys *system, store *memory) strictarp.Report {
+func undoAll(t testing.TB, sys *fakeSystem, store *undoMemory) strictarp.Report {
 	t.Helper()
 	undo, err := store.plan()
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func withoutNeighbour(values map[string]string) map[string]string {
 
 func TestApply(t *testing.T) {
 	t.Parallel()
-	sys, store := newSystem(cure().Steps...), &memory{}
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	before := maps.Clone(sys.values)
 	looks := 0
 	var told []string
@@ -87,7 +87,7 @@ func TestApply(t *testing.T) {
 
 func TestApplyDryRun(t *testing.T) {
 	t.Parallel()
-	sys := newSystem(cure().Steps...)
+	sys := newFakeSystem(cure().Steps...)
 	sys.values[objectOf(ignore)] = "1"
 	report, err := strictarp.Apply(t.Context(), cure(), strictarp.ApplyOptions{Executors: strictarp.Executors{sys}, DryRun: true})
 	require.NoError(t, err)
@@ -102,34 +102,34 @@ func TestApplyChangesNothing(t *testing.T) {
 		return func(t *testing.T, err error) { require.ErrorIs(t, err, target) }
 	}
 	tests := map[string]struct {
-		change func(*strictarp.Plan, *strictarp.ApplyOptions, *system, *memory)
+		change func(*strictarp.Plan, *strictarp.ApplyOptions, *fakeSystem, *undoMemory)
 		want   func(*testing.T, error)
 		text   string
 	}{
 		"no executor": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, _ *memory) {
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) {
 				p.Steps[4].Object = "unhandled"
 			},
 			sentinel(errors.ErrUnsupported), "add one for action neighbour",
 		},
 		"no undo": {
-			func(_ *strictarp.Plan, o *strictarp.ApplyOptions, _ *system, _ *memory) { o.Undo = nil },
+			func(_ *strictarp.Plan, o *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) { o.Undo = nil },
 			sentinel(fs.ErrInvalid), "give an UndoFile",
 		},
 		"undo is not written": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, m *memory) {
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, m *undoMemory) {
 				m.onSave = func(int) error { return errBroken }
 			},
 			sentinel(errBroken), "nothing was changed",
 		},
 		"undo is not kept": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, m *memory) {
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, m *undoMemory) {
 				m.onSave = func(int) error { m.lose = true; return nil }
 			},
 			sentinel(strictarp.ErrNotKept), "other bytes were read back",
 		},
 		"undo is written once and not before the first step": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, m *memory) {
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, m *undoMemory) {
 				m.onSave = func(n int) error {
 					if n == 2 {
 						return errBroken
@@ -140,15 +140,15 @@ func TestApplyChangesNothing(t *testing.T) {
 			sentinel(errBroken), "was not done",
 		},
 		"undo holds something else": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, m *memory) { m.data = []byte("a letter") },
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, m *undoMemory) { m.data = []byte("a letter") },
 			sentinel(fs.ErrInvalid), "choose another",
 		},
 		"another version": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, _ *memory) { p.Version = 2 },
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) { p.Version = 2 },
 			sentinel(errors.ErrUnsupported), "want version 1",
 		},
 		"somebody else changed the last": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, sys *system, _ *memory) {
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, sys *fakeSystem, _ *undoMemory) {
 				sys.values[objectOf(announce)] = "1"
 			},
 			func(t *testing.T, err error) {
@@ -158,13 +158,13 @@ func TestApplyChangesNothing(t *testing.T) {
 			}, "nothing was changed",
 		},
 		"the last cannot be read": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, sys *system, _ *memory) {
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, sys *fakeSystem, _ *undoMemory) {
 				delete(sys.values, objectOf(announce))
 			},
 			sentinel(fs.ErrNotExist), "nothing was changed",
 		},
 		"harm": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, sys *system, _ *memory) {
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, sys *fakeSystem, _ *undoMemory) {
 				p.Steps[2].From, p.Steps[2].To = "1", "0"
 			},
 			func(t *testing.T, err error) {
@@ -173,14 +173,14 @@ func TestApplyChangesNothing(t *testing.T) {
 			}, "it does harm",
 		},
 		"two steps of one object": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, _ *memory) { p.Steps[3] = p.Steps[2] },
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) { p.Steps[3] = p.Steps[2] },
 			func(t *testing.T, err error) {
 				var c *strictarp.ContradictionError
 				require.ErrorAs(t, err, &c)
 			}, "arp_ignore",
 		},
 		"a step for people": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *system, _ *memory) {
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) {
 				p.Steps[3].Action = strictarp.DoByHand
 			},
 			sentinel(fs.ErrInvalid), "Plan.Manual",
@@ -189,7 +189,7 @@ func TestApplyChangesNothing(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, sys, store := cure(), newSystem(cure().Steps...), &memory{}
+			p, sys, store := cure(), newFakeSystem(cure().Steps...), &undoMemory{}
 			o := strictarp.ApplyOptions{Executors: strictarp.Executors{sys}, Undo: store, Rollback: true}
 			tt.change(&p, &o, sys, store)
 			before := maps.Clone(sys.values)
@@ -202,9 +202,9 @@ func TestApplyChangesNothing(t *testing.T) {
 	}
 }
 
-// faults are ways in which a step goes wrong.
-var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
-	"reading fails": func(sys *system, at strictarp.Step, _ func()) {
+// applyFaults are ways in which a step goes wrong.
+var applyFaults = map[string]func(sys *fakeSystem, at strictarp.Step, cancel func()){
+	"reading fails": func(sys *fakeSystem, at strictarp.Step, _ func()) {
 		reads := 0
 		sys.before = func(moment string, s strictarp.Step) error {
 			if s == at && moment == "read" {
@@ -215,7 +215,7 @@ var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
 			return nil
 		}
 	},
-	"it is not done": func(sys *system, at strictarp.Step, _ func()) {
+	"it is not done": func(sys *fakeSystem, at strictarp.Step, _ func()) {
 		tries := 0
 		sys.before = func(moment string, s strictarp.Step) error {
 			if s == at && moment == "do" {
@@ -227,7 +227,7 @@ var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
 			return nil
 		}
 	},
-	"it is done, and an error is the answer": func(sys *system, at strictarp.Step, _ func()) {
+	"it is done, and an error is the answer": func(sys *fakeSystem, at strictarp.Step, _ func()) {
 		sys.after = func(s strictarp.Step) error {
 			if s == at {
 				return errBroken
@@ -235,7 +235,7 @@ var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
 			return nil
 		}
 	},
-	"something else is read back": func(sys *system, at strictarp.Step, _ func()) {
+	"something else is read back": func(sys *fakeSystem, at strictarp.Step, _ func()) {
 		sys.keeps = func(s strictarp.Step) string {
 			switch {
 			case s == at && s.Action == strictarp.ForgetNeighbour:
@@ -246,7 +246,7 @@ var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
 			return s.To
 		}
 	},
-	"cancelled before": func(sys *system, at strictarp.Step, cancel func()) {
+	"cancelled before": func(sys *fakeSystem, at strictarp.Step, cancel func()) {
 		sys.before = func(moment string, s strictarp.Step) error {
 			if s == at && moment == "do" {
 				cancel()
@@ -255,7 +255,7 @@ var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
 			return nil
 		}
 	},
-	"cancelled after": func(sys *system, at strictarp.Step, cancel func()) {
+	"cancelled after": func(sys *fakeSystem, at strictarp.Step, cancel func()) {
 		sys.after = func(s strictarp.Step) error {
 			if s == at {
 				cancel()
@@ -269,7 +269,7 @@ var faults = map[string]func(sys *system, at strictarp.Step, cancel func()){
 // to apply the plan again leads to its end.
 func TestApplyEveryFault(t *testing.T) {
 	t.Parallel()
-	for name, fault := range faults {
+	for name, fault := range applyFaults {
 		for i, at := range cure().Steps {
 			if at.Action == strictarp.RestartRollout && name != "it is not done" && name != "cancelled before" {
 				continue // nothing is read, and restarts are not kept
@@ -284,8 +284,8 @@ func TestApplyEveryFault(t *testing.T) {
 	}
 }
 
-func faultAt(t *testing.T, fault func(*system, strictarp.Step, func()), at strictarp.Step, then string, cancelled bool) {
-	sys, store := newSystem(cure().Steps...), &memory{}
+func faultAt(t *testing.T, fault func(*fakeSystem, strictarp.Step, func()), at strictarp.Step, then string, cancelled bool) {
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	before := withoutNeighbour(sys.values)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -326,7 +326,7 @@ func TestApplyLeavesAloneWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	t.Run("while it runs", func(t *testing.T) {
 		t.Parallel()
-		sys, store := newSystem(cure().Steps...), &memory{}
+		sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 		sys.before = func(moment string, s strictarp.Step) error {
 			if moment == "do" && s == edit {
 				sys.values[objectOf(announce)] = "1"
@@ -342,7 +342,7 @@ func TestApplyLeavesAloneWhatOthersChange(t *testing.T) {
 	})
 	t.Run("before it is taken back", func(t *testing.T) {
 		t.Parallel()
-		sys, store := newSystem(cure().Steps...), &memory{}
+		sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 		_, err := strictarp.Apply(t.Context(), cure(), strictarp.ApplyOptions{Executors: strictarp.Executors{sys}, Undo: store})
 		require.NoError(t, err)
 		sys.values[objectOf(announce)] = "1"
@@ -358,7 +358,7 @@ func TestApplyLeavesAloneWhatOthersChange(t *testing.T) {
 	})
 	t.Run("what was so before is not ours", func(t *testing.T) {
 		t.Parallel()
-		sys, store := newSystem(cure().Steps...), &memory{}
+		sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 		sys.values[objectOf(ignore)] = "1"
 		before := withoutNeighbour(sys.values)
 		report, err := strictarp.Apply(t.Context(), cure(), strictarp.ApplyOptions{Executors: strictarp.Executors{sys}, Undo: store})
@@ -372,7 +372,7 @@ func TestApplyLeavesAloneWhatOthersChange(t *testing.T) {
 // A kube-proxy that is restarted strict sets what later steps are to set.
 func TestApplyTakesBackWhatARestartDid(t *testing.T) {
 	t.Parallel()
-	sys, store := newSystem(cure().Steps...), &memory{}
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	before := withoutNeighbour(sys.values)
 	sys.before = func(moment string, s strictarp.Step) error {
 		if moment == "do" && s == restart && sys.values[objectOf(edit)] == "true" {
@@ -389,7 +389,7 @@ func TestApplyTakesBackWhatARestartDid(t *testing.T) {
 
 func TestApplyFindsOutFrom(t *testing.T) {
 	t.Parallel()
-	sys, store := newSystem(cure().Steps...), &memory{}
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	p := cure()
 	p.Steps = p.Steps[2:]
 	p.Steps[0].From = ""
@@ -406,7 +406,7 @@ func TestApplyFindsOutFrom(t *testing.T) {
 // restart that was to read it.
 func TestApplyAgainAfterARevert(t *testing.T) {
 	t.Parallel()
-	sys, store := newSystem(cure().Steps...), &memory{}
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	o := strictarp.ApplyOptions{Executors: strictarp.Executors{sys}, Undo: store}
 	_, err := strictarp.Apply(t.Context(), cure(), o)
 	require.NoError(t, err)
@@ -418,7 +418,7 @@ func TestApplyAgainAfterARevert(t *testing.T) {
 
 func TestApplyKeepsTheUndoOfAnotherPlan(t *testing.T) {
 	t.Parallel()
-	sys, store := newSystem(cure().Steps...), &memory{}
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	first, second := cure(), cure()
 	first.Steps, second.Steps = first.Steps[:2], second.Steps[2:]
 	o := strictarp.ApplyOptions{Executors: strictarp.Executors{sys}, Undo: store}
@@ -428,7 +428,7 @@ func TestApplyKeepsTheUndoOfAnotherPlan(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrExist)
 	assert.Equal(t, "0", sys.values[objectOf(ignore)])
 
-	o.Undo = &memory{}
+	o.Undo = &undoMemory{}
 	o.Rollback = true
 	o.Verify = func(context.Context) ([]strictarp.Finding, error) { return nil, errBroken }
 	_, err = strictarp.Apply(t.Context(), second, o)

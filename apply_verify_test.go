@@ -51,7 +51,7 @@ func TestApplyVerifies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sys, n := newSystem(cure().Steps...), 0
+				sys, n := newFakeSystem(cure().Steps...), 0
 				before := withoutNeighbour(sys.values)
 				p := cure()
 				p.Known = []strictarp.Key{"leftover-kube-ipvs0|w1|"}
@@ -73,7 +73,7 @@ func TestApplyVerifies(t *testing.T) {
 				}
 				began := time.Now()
 				report, err := strictarp.Apply(t.Context(), p, strictarp.ApplyOptions{
-					Executors: strictarp.Executors{sys}, Undo: &memory{}, Rollback: true,
+					Executors: strictarp.Executors{sys}, Undo: &undoMemory{}, Rollback: true,
 					Verify: verify, Settle: tt.settle, Soak: tt.soak,
 				})
 				assert.Equal(t, tt.n, n)
@@ -98,7 +98,7 @@ func TestApplyVerifies(t *testing.T) {
 
 func TestApplyWithoutRollbackStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	sys, store := newSystem(cure().Steps...), &memory{}
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 	report, err := strictarp.Apply(t.Context(), cure(), strictarp.ApplyOptions{
 		Executors: strictarp.Executors{sys}, Undo: store,
 		Verify: func(context.Context) ([]strictarp.Finding, error) {
@@ -119,7 +119,7 @@ func TestApplyWithoutRollbackStaysAsItIs(t *testing.T) {
 func TestApplyIsInterruptedWhileItSoaks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, store := newSystem(cure().Steps...), &memory{}
+		sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 		defer cancel()
 		report, err := strictarp.Apply(ctx, cure(), strictarp.ApplyOptions{

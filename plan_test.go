@@ -11,7 +11,7 @@ import (
 	"github.com/strictarp/strictarp"
 )
 
-func finding(rule, subject string, steps ...strictarp.Step) strictarp.Finding {
+func curable(rule, subject string, steps ...strictarp.Step) strictarp.Finding {
 	f := strictarp.Finding{Rule: rule, Severity: strictarp.SeverityError, Subject: strictarp.Subject(subject)}
 	if len(steps) > 0 {
 		f.Remedies = []strictarp.Remedy{strictarp.NewRemedy("mended", steps...)}
@@ -19,27 +19,27 @@ func finding(rule, subject string, steps ...strictarp.Step) strictarp.Finding {
 	return f
 }
 
-func on(node string, s strictarp.Step) strictarp.Step {
+func onNode(node string, s strictarp.Step) strictarp.Step {
 	s.Node = node
 	return s
 }
 
 func TestNewPlanOrders(t *testing.T) {
 	t.Parallel()
-	w1 := finding("kernel-answers-vip", "w1", edit, restart, on("", ignore), announce)
+	w1 := curable("kernel-answers-vip", "w1", edit, restart, onNode("", ignore), announce)
 	w1.Node = "w1"
-	stale := finding("stale-neighbour", "10.0.3.20", on("", forget))
+	stale := curable("stale-neighbour", "10.0.3.20", onNode("", forget))
 	stale.Node, stale.Vantage = "w2", "client"
-	consequence := finding("multiple-responders", "10.0.3.20")
+	consequence := curable("multiple-responders", "10.0.3.20")
 	consequence.Causes = []strictarp.Key{"kernel-answers-vip|w1|", "kernel-answers-vip|w2|"}
 	p, err := strictarp.NewPlan([]strictarp.Finding{
 		consequence,
 		stale,
-		finding("kernel-answers-vip", "w2", edit, restart, on("w2", ignore), on("w2", announce)),
+		curable("kernel-answers-vip", "w2", edit, restart, onNode("w2", ignore), onNode("w2", announce)),
 		w1,
-		finding("foreign-responder", "10.0.3.21", strictarp.Step{Action: strictarp.DoByHand, Object: "unplug it"}),
+		curable("foreign-responder", "10.0.3.21", strictarp.Step{Action: strictarp.DoByHand, Object: "unplug it"}),
 		{Rule: "node-not-observed", Severity: strictarp.SeverityUnknown, Subject: "w3"},
-		{Rule: "useless-sysctl", Severity: strictarp.SeverityInfo, Subject: "w1", Remedies: []strictarp.Remedy{strictarp.NewRemedy("tidy", on("w9", ignore))}},
+		{Rule: "useless-sysctl", Severity: strictarp.SeverityInfo, Subject: "w1", Remedies: []strictarp.Remedy{strictarp.NewRemedy("tidy", onNode("w9", ignore))}},
 	})
 	require.NoError(t, err)
 	assert.Equal(t, `cluster:
@@ -86,9 +86,9 @@ by hand:
 
 func TestNewPlanPicks(t *testing.T) {
 	t.Parallel()
-	f := finding("kernel-answers-vip", "w1", edit, restart)
+	f := curable("kernel-answers-vip", "w1", edit, restart)
 	f.Remedies = append(f.Remedies, strictarp.NewRemedy("by sysctl", ignore, announce))
-	other := finding("kernel-answers-vip", "w2", on("w2", ignore))
+	other := curable("kernel-answers-vip", "w2", onNode("w2", ignore))
 	all := []strictarp.Finding{f, other}
 
 	p, err := strictarp.NewPlan(all, strictarp.Pick{Finding: f.Key(), Remedy: 1})
@@ -114,7 +114,7 @@ func TestNewPlanJoins(t *testing.T) {
 	elsewhere := forget
 	elsewhere.From = "5a:6d:65:27:bd:f8"
 	p, err := strictarp.NewPlan([]strictarp.Finding{
-		finding("a", "x", unknown, forget), finding("b", "x", dotted, elsewhere),
+		curable("a", "x", unknown, forget), curable("b", "x", dotted, elsewhere),
 	})
 	require.NoError(t, err)
 	either := forget
@@ -135,7 +135,7 @@ func TestNewPlanRefuses(t *testing.T) {
 			{Action: strictarp.SetAddress, Node: "w1", Object: "10.0.3.20/32 dev eth0", From: strictarp.Absent, To: strictarp.Present},
 			{Action: strictarp.DoByHand, Object: "sysctl -w net.ipv4.conf.all.arp_ignore=0"},
 		} {
-			_, err := strictarp.NewPlan([]strictarp.Finding{finding("no-responder", "10.0.3.20", s)})
+			_, err := strictarp.NewPlan([]strictarp.Finding{curable("no-responder", "10.0.3.20", s)})
 			var harmful *strictarp.HarmfulError
 			require.ErrorAs(t, err, &harmful, "%s", s)
 			assert.Equal(t, s, harmful.Step)
@@ -146,7 +146,7 @@ func TestNewPlanRefuses(t *testing.T) {
 		t.Parallel()
 		mode := strictarp.Step{Action: strictarp.SetSysctl, Node: "w1", Object: "net/ipv4/conf/eth0/rp_filter", From: "1", To: "2"}
 		for _, s := range []strictarp.Step{change(mode, "1", "1"), change(mode, "0", "2")} {
-			_, err := strictarp.NewPlan([]strictarp.Finding{finding("a", "w1", mode), finding("b", "w1", s)})
+			_, err := strictarp.NewPlan([]strictarp.Finding{curable("a", "w1", mode), curable("b", "w1", s)})
 			var contradiction *strictarp.ContradictionError
 			require.ErrorAs(t, err, &contradiction)
 			assert.Equal(t, [2]strictarp.Step{mode, s}, contradiction.Steps)

@@ -55,7 +55,7 @@ func TestUndoFile(t *testing.T) {
 func TestUndoFileIsAheadOfTheChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, store := newSystem(cure().Steps...), &memory{}
+		sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
 		var steps []int
 		sys.before = func(moment string, s strictarp.Step) error {
 			if moment == "do" {
@@ -134,7 +134,7 @@ func FuzzReadUndo(f *testing.F) {
 		}
 		require.True(t, p.Undoes)
 		_ = p.Preview()
-		sys := newSystem()
+		sys := newFakeSystem()
 		for _, s := range p.Steps {
 			sys.values[objectOf(s)] = s.From
 		}

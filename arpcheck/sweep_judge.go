@@ -124,8 +124,9 @@ func (s *sweep) inFlight(t *target) {
 	fl := s.flights.at(int(t.flight - 1))
 	fl.replies++
 	fl.heard = s.clock
-	// No host is known to answer more than twice; a flood does.
-	s.window.reply(fl.expected, min(fl.replies, 2*int(t.count)))
+	if fl.to == 0 { // no host is known to answer more than twice; a flood does
+		s.window.reply(fl.expected, min(fl.replies, 2*int(t.count)))
+	}
 	if fl.to > 0 || s.window.complete(fl.replies) {
 		s.land(fl, false)
 	}
@@ -136,7 +137,11 @@ func (s *sweep) land(fl *flight, expired bool) {
 	fl.closed = true
 	t := &s.targets[fl.target]
 	t.flight = 0
-	s.window.end(fl.expected, fl.replies, expired)
+	if fl.to > 0 {
+		s.window.endAlone()
+	} else {
+		s.window.end(fl.expected, min(fl.replies, 2*int(t.count)), expired)
+	}
 	switch {
 	case fl.to > 0:
 		s.answered.push(inquiry{target: fl.target})

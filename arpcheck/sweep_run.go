@@ -280,21 +280,18 @@ func (s *sweep) nextEvent(now time.Duration) time.Duration {
 	return max(next, now)
 }
 
-// pick returns the next to be asked: first what was asked before, so that targets
-// are settled early.
-func (s *sweep) pick(now time.Duration) (inquiry, bool) {
+// peek returns the next to be asked, and what it is taken from: first what was
+// asked before, so that targets are settled early.
+func (s *sweep) peek(now time.Duration) (inquiry, func()) {
 	switch {
 	case len(s.unsent) > 0:
-		next := s.unsent[0]
-		s.unsent = s.unsent[1:]
-		return next, true
+		return s.unsent[0], func() { s.unsent = s.unsent[1:] }
 	case s.again.len() > 0 && s.again.first().at <= now:
-		return s.again.pop(), true
+		return *s.again.first(), func() { s.again.pop() }
 	case s.begun < len(s.order):
-		s.begun++
-		return inquiry{target: s.order[s.begun-1]}, true
+		return inquiry{target: s.order[s.begun]}, func() { s.begun++ }
 	}
-	return inquiry{}, false
+	return inquiry{}, nil
 }
 
 // expectation is how many replies a request is expected to draw.
@@ -309,18 +306,7 @@ func (s *sweep) expectation(q inquiry) float64 {
 // interface's queue was full.
 func (s *sweep) send(now time.Duration) (sent int, full bool, err error) {
 	s.batch, s.expect, s.outbox = s.batch[:0], s.expect[:0], s.outbox[:0]
-	var ofBatch float64
-	most := min(sweepSendBatch, s.pace.allowed(now), maxFlights-s.flights.len())
-	for len(s.batch) < most && s.window.room(len(s.batch), s.window.mean, ofBatch) {
-		q, ok := s.pick(now)
-		if !ok {
-			break
-		}
-		expected := s.expectation(q)
-		ofBatch += expected
-		s.outbox = append(s.outbox, s.request(len(s.batch), q))
-		s.batch, s.expect = append(s.batch, q), append(s.expect, expected)
-	}
+	s.fill(now)
 	if len(s.batch) == 0 {
 		return 0, false, nil
 	}
@@ -347,6 +333,30 @@ func (s *sweep) send(now time.Duration) (sent int, full bool, err error) {
 		s.giveUpSending()
 	}
 	return n, true, nil
+}
+
+// fill fills a batch with as many requests as there is room for.
+func (s *sweep) fill(now time.Duration) {
+	var ofBatch float64
+	toAll := 0
+	most := min(sweepSendBatch, s.pace.allowed(now), maxFlights-s.flights.len())
+	for len(s.batch) < most {
+		q, take := s.peek(now)
+		if take == nil {
+			return
+		}
+		expected := s.expectation(q)
+		switch {
+		case q.to > 0 && !s.window.roomAlone(expected, ofBatch), q.to == 0 && !s.window.room(toAll, expected, ofBatch):
+			return
+		case q.to == 0:
+			toAll++
+		}
+		take()
+		ofBatch += expected
+		s.outbox = append(s.outbox, s.request(len(s.batch), q))
+		s.batch, s.expect = append(s.batch, q), append(s.expect, expected)
+	}
 }
 
 // giveUpSending ends a sweep on an interface that takes no frames.
@@ -383,7 +393,11 @@ func (s *sweep) begin(q inquiry, expected float64, at time.Duration) {
 		s.progress.Asked++
 	}
 	t.flight = uint32(s.flights.push(flight{inquiry: q, expected: expected, heard: at})) + 1
-	s.window.begin(expected)
+	if q.to > 0 {
+		s.window.beginAlone()
+	} else {
+		s.window.begin(expected)
+	}
 	s.progress.Requests++
 	s.lastSent = at
 }

@@ -37,7 +37,7 @@ type window struct {
 	threshold float64    // where it grows slowly
 
 	mean    float64 // replies to a request, moving average
-	most    int     // replies to a request, the most there were
+	most    float64 // replies to a request, the most there were lately
 	learned bool    // a request was waited for to its end and was answered
 
 	open        int     // requests that have had fewer replies than most
@@ -58,12 +58,17 @@ func newWindow(readBuffer int) window {
 	}
 }
 
-// room reports whether one more request may be sent, after others of this batch
-// that are not open yet.
+// room reports whether one more request may be sent to everybody, after others of
+// this batch that are not open yet.
 func (w *window) room(batch int, expected, ofBatch float64) bool {
 	open := w.open + batch
-	return open == 0 || float64(w.silent+batch) < w.requests && float64((open+1)*w.most) <= w.worst &&
-		w.outstanding+ofBatch+expected <= w.budget
+	return open == 0 || float64(w.silent+batch) < w.requests && float64(open+1)*w.most <= w.worst &&
+		w.roomAlone(expected, ofBatch)
+}
+
+// roomAlone is room for a request to one host.
+func (w *window) roomAlone(expected, ofBatch float64) bool {
+	return w.outstanding+ofBatch == 0 || w.outstanding+ofBatch+expected <= w.budget
 }
 
 // begin notes that a request is open.
@@ -72,6 +77,10 @@ func (w *window) begin(expected float64) {
 	w.silent++
 	w.outstanding += expected
 }
+
+// beginAlone notes a request to one host, and endAlone that it is over.
+func (w *window) beginAlone() { w.outstanding++ }
+func (w *window) endAlone()   { w.outstanding = max(w.outstanding-1, 0) }
 
 // reply notes the n-th reply to a request that is open.
 func (w *window) reply(expected float64, n int) {
@@ -84,7 +93,7 @@ func (w *window) reply(expected float64, n int) {
 }
 
 // atLeast notes that there were as many replies to a request.
-func (w *window) atLeast(n int) { w.most = max(w.most, n) }
+func (w *window) atLeast(n int) { w.most = max(w.most, float64(n)) }
 
 // end notes that a request is not waited for any longer, after a number of replies.
 func (w *window) end(expected float64, replies int, expired bool) {
@@ -101,6 +110,9 @@ func (w *window) end(expected float64, replies int, expired bool) {
 		w.mean = float64(replies)
 	}
 	w.learned = w.learned || expired && replies > 0
+	if 2*float64(replies) < w.most { // or one target with made-up responders would hold up all others
+		w.most = max(w.most-w.most/64, 1)
+	}
 	const recovery = 1. / 16 // replies for each request
 	w.budget, w.worst = min(w.budget+recovery, w.full[0]), min(w.worst+recovery, w.full[1])
 	const weight = 16
@@ -109,7 +121,7 @@ func (w *window) end(expected float64, replies int, expired bool) {
 
 // complete reports whether a request with as many replies has had all, as far as
 // is known.
-func (w *window) complete(replies int) bool { return w.learned && replies >= w.most }
+func (w *window) complete(replies int) bool { return w.learned && float64(replies) >= w.most }
 
 func (w *window) grow() {
 	if w.requests < w.threshold {

@@ -2,6 +2,7 @@ package kubeproxy_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -193,4 +194,79 @@ func TestUndoOnlyOnce(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, plan.Steps, "what somebody did afterwards is not ours to undo")
 	})
+}
+
+func TestRolloutStalls(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []string{"RollingUpdate", "OnDelete"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := kubeproxytest.New(kubeproxytest.Loose)
+				if strategy == "OnDelete" {
+					onDelete(t, c)
+				}
+				c.EditNode("w2", func(n *kubeproxytest.Node) { n.Stalled = true })
+				plan, err := c.API().Plan(t.Context(), makeStrict())
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err = run(ctx, plan)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				var rollout *kubeproxy.RolloutError
+				require.ErrorAs(t, err, &rollout)
+				assert.Equal(t, 1, rollout.Ready)
+				assert.Equal(t, []string{"w2", "w3"}, rollout.Waiting)
+				assert.False(t, c.Node("w3").Proxy.StrictARP, "one node at a time")
+
+				c.EditNode("w2", func(n *kubeproxytest.Node) { n.Stalled = false })
+				resumed, err := c.API().Plan(t.Context(), makeStrict())
+				require.NoError(t, err)
+				require.NoError(t, run(t.Context(), resumed))
+				assert.True(t, c.Node("w3").Proxy.StrictARP)
+			})
+		})
+	}
+}
+
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	bad := errors.New("arp_ignore is 0")
+	for strategy, wantStrict := range map[string]bool{"RollingUpdate": true, "OnDelete": false} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := kubeproxytest.New(kubeproxytest.Loose)
+				if strategy == "OnDelete" {
+					onDelete(t, c)
+				}
+				change := makeStrict()
+				late := 0
+				change.Verify = func(_ context.Context, node string) error {
+					if node == "w1" && late < 3 { // it takes a while
+						late++
+						return bad
+					}
+					if node == "w2" {
+						return bad
+					}
+					return nil
+				}
+				plan, err := c.API().Plan(t.Context(), change)
+				require.NoError(t, err)
+				err = run(t.Context(), plan)
+				require.ErrorIs(t, err, bad)
+				var verify *kubeproxy.VerifyError
+				require.ErrorAs(t, err, &verify)
+				assert.Equal(t, map[string]error{"w2": bad}, verify.Nodes)
+				assert.Equal(t, wantStrict, c.Node("w3").Proxy.StrictARP, "with OnDelete the others are spared")
+
+				undo, err := c.API().PlanUndo(t.Context(), makeStrict())
+				require.NoError(t, err)
+				require.NoError(t, run(t.Context(), undo))
+				assert.Equal(t, kubeproxytest.Text(kubeproxy.ModeIPVS, false), text(t, c))
+				assert.False(t, c.Node("w1").Proxy.StrictARP)
+			})
+		})
+	}
 }
