@@ -119,7 +119,9 @@ func (m *undoMemory) Load() ([]byte, error) {
 	return slices.Clone(m.data), nil
 }
 
-func (m *undoMemory) plan() (strictarp.Plan, error) { return strictarp.ReadUndo(bytes.NewReader(m.data)) }
+func (m *undoMemory) plan() (strictarp.Plan, error) {
+	return strictarp.ReadUndo(bytes.NewReader(m.data))
+}
 
 var (
 	edit     = strictarp.Step{Action: strictarp.SetStrictARP, Namespace: "kube-system", Object: "configmap/kube-proxy", From: "false", To: "true"}

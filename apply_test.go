@@ -140,7 +140,9 @@ func TestApplyChangesNothing(t *testing.T) {
 			sentinel(errBroken), "was not done",
 		},
 		"undo holds something else": {
-			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, m *undoMemory) { m.data = []byte("a letter") },
+			func(_ *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, m *undoMemory) {
+				m.data = []byte("a letter")
+			},
 			sentinel(fs.ErrInvalid), "choose another",
 		},
 		"another version": {
@@ -173,7 +175,9 @@ func TestApplyChangesNothing(t *testing.T) {
 			}, "it does harm",
 		},
 		"two steps of one object": {
-			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) { p.Steps[3] = p.Steps[2] },
+			func(p *strictarp.Plan, _ *strictarp.ApplyOptions, _ *fakeSystem, _ *undoMemory) {
+				p.Steps[3] = p.Steps[2]
+			},
 			func(t *testing.T, err error) {
 				var c *strictarp.ContradictionError
 				require.ErrorAs(t, err, &c)

@@ -74,4 +74,3 @@ func parseNeighbour(b []byte) (c neighbourChange, ok bool) {
 	}
 	return c, c.key.addr.IsValid()
 }
-
