@@ -139,7 +139,7 @@ func newApplication(p Plan, o ApplyOptions) (*application, error) {
 	}
 	executors, err := o.Executors.all(p.Steps)
 	if err != nil {
-		return nil, fmt.Errorf("strictarp: apply a plan: nothing was changed: %w", err)
+		return nil, fmt.Errorf("nothing was changed: %w", err)
 	}
 	r := &application{ApplyOptions: o, plan: p, executors: executors, todo: make([]bool, len(p.Steps))}
 	if r.record, err = newRecord(p, o); err != nil {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Executor carries out steps of one kind, in one place.
+// Executor carries out steps of one kind, in one place. Apply calls one method
+// at a time.
 type Executor interface {
 	// Handles returns whether it carries out such steps. It changes nothing and
 	// does not wait.
@@ -88,7 +89,7 @@ func (s Step) expects(found string) bool { return s.From == "" || s.From == foun
 func attempt(ctx context.Context, x Executor, s Step) (outcome Outcome, kept string, err error) {
 	if s.restarts() {
 		if err := x.Do(ctx, s); err != nil {
-			return OutcomeFailed, "", err
+			return OutcomeFailed, "", fmt.Errorf("strictarp: %q: %w", s, err)
 		}
 		return OutcomeDone, "", nil
 	}
@@ -113,7 +114,10 @@ func attempt(ctx context.Context, x Executor, s Step) (outcome Outcome, kept str
 	case err != nil:
 		return OutcomeFailed, "", fmt.Errorf("strictarp: %q%s: done, but not confirmed: %w", s, s.place(), err)
 	case !s.holds(found):
-		return OutcomeFailed, found, fmt.Errorf("strictarp: %q%s: %w: %q was read back", s, s.place(), ErrNotKept, found)
+		if s.Action != ForgetNeighbour { // which the kernel learnt anew
+			kept = found
+		}
+		return OutcomeFailed, kept, fmt.Errorf("strictarp: %q%s: %w: %q was read back", s, s.place(), ErrNotKept, found)
 	}
 	return OutcomeDone, "", nil
 }

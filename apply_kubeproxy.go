@@ -88,6 +88,9 @@ func (x KubeProxyExecutor) Do(ctx context.Context, s Step) error {
 // tell writes the text, and leaves the rest to restart.
 func (x KubeProxyExecutor) tell(ctx context.Context, to string) error {
 	undo, err := x.Cluster.PlanUndo(ctx, x.change("", kubeproxy.RestartIfChanged))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err == nil && undo.After != undo.Before && x.wants(undo, to) {
 		r := undo.Resumed
 		if r == nil || r.Undo || r.Phase != kubeproxy.PhasePrepared {

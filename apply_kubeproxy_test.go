@@ -175,6 +175,56 @@ func kubeProxyFault(t *testing.T, n int, served bool, then string) (fired bool) 
 	return fired
 }
 
+// An undoing that fails, at whichever request, can be finished, or followed by
+// the same cure once more.
+func TestKubeProxyExecutorEveryFaultOfUndo(t *testing.T) {
+	t.Parallel()
+	for _, then := range []string{"back", "cure"} {
+		for n, fired := 0, true; fired; n++ {
+			synctest.Test(t, func(t *testing.T) { fired = kubeProxyUndoFault(t, n, then) })
+			require.Less(t, n, 200)
+		}
+	}
+}
+
+func kubeProxyUndoFault(t *testing.T, n int, then string) (fired bool) {
+	t.Helper()
+	c := kubeproxytest.New(kubeproxytest.Loose)
+	before := kubeProxyText(t, c, nil)
+	store := &undoMemory{}
+	cure := func() {
+		_, err := strictarp.Apply(t.Context(), kubeProxyPlan(edit, restart), strictarp.ApplyOptions{Executors: strictarp.Executors{kubeProxyExecutor(c)}, Undo: store})
+		require.NoError(t, err)
+		requireStrict(t, c, true)
+	}
+	undo := func() error {
+		p, err := store.plan()
+		require.NoError(t, err)
+		_, err = strictarp.Apply(t.Context(), p, strictarp.ApplyOptions{Executors: strictarp.Executors{kubeProxyExecutor(c)}})
+		return err
+	}
+	cure()
+	c.Before = func(kubeproxytest.Call) error {
+		if n--; n != -1 {
+			return nil
+		}
+		fired = true
+		return errBroken
+	}
+	failed := undo()
+	c.Before = nil
+	if failed == nil {
+		requireStrict(t, c, false)
+	}
+	if then == "cure" {
+		cure()
+	}
+	require.NoError(t, undo())
+	requireStrict(t, c, false)
+	require.Equal(t, before, kubeProxyText(t, c, nil))
+	return fired
+}
+
 func TestKubeProxyExecutorConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (r *application) look(ctx context.Context) error {
 		return nil
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("strictarp: apply a plan: nothing was changed: %w", errors.Join(errs...))
+		return fmt.Errorf("nothing was changed: %w", errors.Join(errs...))
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (r *application) back(ctx context.Context) error {
 		errs = append(errs, r.record.keep(r.Undo, false))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("strictarp: roll back: what was not taken back is in the undo file: %w", err)
+		return fmt.Errorf("rolled back in part, what was not taken back is in the undo file: %w", err)
 	}
 	return nil
 }

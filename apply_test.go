@@ -373,6 +373,36 @@ func TestApplyLeavesAloneWhatOthersChange(t *testing.T) {
 	})
 }
 
+// What cannot be taken back stays in the undo file, and the rest is taken back.
+func TestApplyRollsBackWhatItCan(t *testing.T) {
+	t.Parallel()
+	sys, store := newFakeSystem(cure().Steps...), &undoMemory{}
+	extra := onNode("w2", ignore)
+	sys.values[objectOf(extra)] = "0"
+	p := cure()
+	p.Steps = append(p.Steps, extra)
+	report, err := strictarp.Apply(t.Context(), p, strictarp.ApplyOptions{
+		Executors: strictarp.Executors{sys}, Undo: store, Rollback: true,
+		Verify: func(context.Context) ([]strictarp.Finding, error) {
+			sys.values[objectOf(announce)] = "1"
+			delete(sys.values, objectOf(extra)) // with its interface
+			return nil, errBroken
+		},
+	})
+	var c *strictarp.ConflictError
+	require.ErrorAs(t, err, &c)
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorContains(t, err, "what was not taken back is in the undo file")
+	assert.Equal(t, []strictarp.Outcome{undone, undone, undone, done, done, undone}, outcomes(report))
+	assert.Contains(t, report.Steps[3].Error, "take back")
+	assert.Equal(t, "1", sys.values[objectOf(announce)])
+	assert.Equal(t, "0", sys.values[objectOf(ignore)])
+	undo, err := store.plan()
+	require.NoError(t, err)
+	require.Len(t, undo.Steps, 1)
+	assert.Equal(t, "net.ipv4.conf.all.arp_announce=0", undo.Steps[0].String())
+}
+
 // A kube-proxy that is restarted strict sets what later steps are to set.
 func TestApplyTakesBackWhatARestartDid(t *testing.T) {
 	t.Parallel()

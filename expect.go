@@ -107,7 +107,7 @@ func (e expectation) sentence() string {
 	}
 	switch {
 	case len(reasons) > 0:
-		return "The reason: " + strings.Join(reasons, " ")
+		return "The reason: " + strings.Join(reasons, "; ") + "."
 	case !e.known:
 		return "Who should is not known."
 	case len(e.nodes) == 0:

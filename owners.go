@@ -20,13 +20,12 @@ type owner struct {
 // owners tells which node a MAC belongs to.
 type owners struct {
 	byMAC map[arpcheck.MAC][]owner // each node once
-	known map[string]bool          // nodes of which at least one MAC is known
 }
 
 // newOwners looks for MACs where they are told most reliably first: in the links
 // of nodes, in what answered for nodes' addresses, in neighbour caches.
 func newOwners(f *Facts, nodeOf map[netip.Addr]string) owners {
-	o := owners{byMAC: map[arpcheck.MAC][]owner{}, known: map[string]bool{}}
+	o := owners{byMAC: map[arpcheck.MAC][]owner{}}
 	for _, name := range slices.Sorted(maps.Keys(f.Nodes)) {
 		n := f.Nodes[name]
 		for _, l := range n.Links {
@@ -70,7 +69,6 @@ func (o owners) add(mac arpcheck.MAC, who owner) {
 		return
 	}
 	o.byMAC[mac] = append(have, who)
-	o.known[who.node] = true
 }
 
 // of returns the node that a MAC belongs to, or nothing if that is not known or

@@ -112,6 +112,8 @@ func (p Plan) text(line func(Step) string) string {
 			at = "by hand"
 		case s.Node != "":
 			at = oneLine(s.Node)
+		case s.rank() >= rankKernel || s.Action == RestartUnit:
+			at = "this host"
 		}
 		if at != place {
 			text.WriteString(at + ":\n")

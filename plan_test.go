@@ -160,7 +160,7 @@ func TestPlanPreview(t *testing.T) {
 	unknown := announce
 	unknown.From = ""
 	hostile := strictarp.Step{Action: strictarp.DoByHand, Node: "w1", Object: "\x1b[2Jclear\r"}
-	p := strictarp.Plan{Steps: []strictarp.Step{edit, restart, ignore, unknown, forget}, Manual: []strictarp.Step{hostile}}
+	p := strictarp.Plan{Steps: []strictarp.Step{edit, restart, ignore, unknown, forget, onNode("", forget)}, Manual: []strictarp.Step{hostile}}
 	assert.Equal(t, `cluster:
   strictARP: true
     - false
@@ -174,6 +174,10 @@ w1:
     - ?
     + 2
 client:
+  ip neigh del 10.0.3.20 dev eth0
+    - 06:75:02:33:d2:90
+    + absent
+this host:
   ip neigh del 10.0.3.20 dev eth0
     - 06:75:02:33:d2:90
     + absent

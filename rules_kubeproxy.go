@@ -211,7 +211,7 @@ func checkTwoProxies(v *view) []Finding {
 
 // checkNodesDiffer: nodes run with different modes or strictARP.
 func checkNodesDiffer(v *view) []Finding {
-	groups := map[string][]string{}
+	groups, modes, stricts := map[string][]string{}, map[kubeproxy.Mode]bool{}, map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(v.byNode)) {
 		r := v.byNode[name].Running
 		if r == nil {
@@ -225,11 +225,15 @@ func checkNodesDiffer(v *view) []Finding {
 			}
 		}
 		if mode != "" {
+			modes[mode] = true
+			if strict != "" { // /configz was seen
+				stricts[strict] = true
+			}
 			what := "mode " + string(mode) + strict
 			groups[what] = append(groups[what], name)
 		}
 	}
-	if len(groups) < 2 {
+	if len(modes) < 2 && len(stricts) < 2 {
 		return nil
 	}
 	var texts []string
@@ -349,8 +353,10 @@ func (n *node) strictAtBoot() bool {
 	}
 	for _, tool := range sysctl.Tools() {
 		boot := n.Persisted.AtBoot(tool)
-		if !sysctl.ARPIgnore.IsStrict(boot.ARP.All[sysctl.ARPIgnore]) {
-			return false
+		for _, p := range []sysctl.Param{sysctl.ARPIgnore, sysctl.ARPAnnounce} {
+			if !p.IsStrict(boot.ARP.All[p]) {
+				return false
+			}
 		}
 	}
 	return true
@@ -402,6 +408,11 @@ func checkLeftover(v *view, n *node) []Finding {
 	}
 	f := v.newFinding("leftover-kube-ipvs0", "", "kube-ipvs0 of %s still holds %s although %s: the kernel goes on answering for them, and nothing removes them.", n.name, counted(len(device.Addrs), "address", "addresses"), why)
 	f.Evidence = n.evidence("%d addresses on kube-ipvs0", len(device.Addrs))
+	if v.unseenProxy(n) {
+		f.Severity = SeverityUnknown
+		f.Message += " One that is no pod may run all the same. Collect: " + NeedKubeProxyRunning.Collect()
+		return []Finding{f}
+	}
 	f.Remedies = []Remedy{NewRemedy("Remove the device with its addresses.", Step{Action: DoByHand, Node: n.name, Object: "ip link del kube-ipvs0 on " + n.name + ", or run kube-proxy --cleanup there"})}
 	f.Remedies = append(f.Remedies, n.sysctlRemedies()...)
 	return []Finding{f}
@@ -412,6 +423,15 @@ func counted(n int, one, many string) string {
 		return "one " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// unseenProxy reports whether a kube-proxy may run on a node where the API server
+// does not see it, as a systemd unit for example.
+func (v *view) unseenProxy(n *node) bool {
+	if n.KubeProxy != nil || n.Running != nil || n.object == nil || v.KubeProxy == nil || v.configOf(n.name) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(v.KubeProxy.Replacers, func(r kubeproxy.Replacer) bool { return r.Active == kubeproxy.Present })
 }
 
 // leftover says why nothing keeps a node's kube-ipvs0; empty if something does or

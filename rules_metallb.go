@@ -182,10 +182,40 @@ func checkReports(v *view) []Finding {
 			if r.Rule == metallb.RuleNotAnnounced && !v.silent(st.Service) {
 				continue
 			}
-			found = append(found, v.reasonFinding(Subject(st.Service), r))
+			f := v.reasonFinding(Subject(st.Service), r)
+			if need := v.undeclared(st.Service); need != "" && r.Rule == metallb.RuleNotAnnounced {
+				f.Severity, f.Remedies = SeverityUnknown, nil
+				f.Message += " That all it takes is declared was not observed. Collect: " + need.Collect()
+			}
+			found = append(found, f)
 		}
 	}
 	return dedupe(found)
+}
+
+// undeclared returns what was not observed of that on which the announcement of a
+// Service depends; empty if all was.
+func (v *view) undeclared(service string) Need {
+	for _, p := range v.vips {
+		for _, e := range v.expect(p).elections {
+			if e.Namespace+"/"+e.Service != service {
+				continue
+			}
+			for _, part := range e.Unknown {
+				switch part {
+				case "nodes":
+					return NeedNodes
+				case "speakers":
+					return NeedWorkloads
+				case "endpoints":
+					return NeedServices
+				case "pools", "l2Advertisements":
+					return NeedMetalLBObjects
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // silent reports whether VIPs of a Service were asked for and nobody answered.
@@ -199,7 +229,7 @@ func (v *view) silent(service string) bool {
 			if len(v.answers(s)) > 0 {
 				return false
 			}
-			silent = true
+			silent = silent || s.silent()
 		}
 	}
 	return silent

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/metallb"
 	"github.com/strictarp/strictarp/sysctl"
 )
@@ -68,7 +69,9 @@ func checkKernelAnswers(v *view, n *node) []Finding {
 		f.Remedies = v.strictRemedies(n)
 		return []Finding{f}
 	case len(undecided) > 0:
-		f := v.unknown("kernel-answers-vip", "", NeedNodeSysctls, "Whether the kernel of %s would answer for %s is not known without %s.", n.name, joinAddrs(addrsOf(undecided)), missing[0].What)
+		f := v.newFinding("kernel-answers-vip", "", "Whether the kernel of %s would answer for %s is not known without %s. Collect: %s",
+			n.name, joinAddrs(addrsOf(undecided)), missing[0].What, missing[0].Collect)
+		f.Severity = SeverityUnknown
 		return []Finding{f}
 	}
 	return nil
@@ -431,17 +434,29 @@ func (v *view) asymmetric(n *node, p *vip, l *Link) (client, back string, ok boo
 	for _, s := range p.seen {
 		for _, i := range s.results {
 			asker := s.vantage.Probes[i].Sender.Addr
-			if out := n.routeTo(asker); asker.Is4() && !asker.IsUnspecified() && out != "" && out != l.Name {
+			out := n.routeTo(asker)
+			if asker.Is4() && !asker.IsUnspecified() && out != "" && out != l.Name && (!n.onSegment(out, p) || v.answeredBy(s, l.MAC)) {
 				return "such as " + asker.String(), out, true
 			}
 		}
 	}
 	for _, r := range n.Routes {
-		if r.Dst.Bits() == 0 && (r.Table == 0 || r.Table == TableMain) && r.Link != "" && r.Link != l.Name {
+		if r.Dst.Bits() == 0 && (r.Table == 0 || r.Table == TableMain) && r.Link != "" && r.Link != l.Name && !n.onSegment(r.Link, p) {
 			return "behind routers", r.Link, true
 		}
 	}
 	return "", "", false
+}
+
+// onSegment reports whether an interface is in a VIP's subnet. If the one of the
+// route back is, clients may just as well have heard its MAC.
+func (n *node) onSegment(link string, p *vip) bool {
+	l, ok := n.Link(link)
+	return ok && l.subnet(p.addr)
+}
+
+func (v *view) answeredBy(s sighting, mac arpcheck.MAC) bool {
+	return slices.ContainsFunc(v.answers(s), func(a answer) bool { return a.MAC == mac })
 }
 
 // routeTo returns the interface by which the main table sends to an address.

@@ -213,11 +213,12 @@ func (v *view) foreign(p *vip, a answer) (Finding, bool) {
 	return f, true
 }
 
-// withoutMAC returns nodes of the cluster of which no MAC is known.
+// withoutMAC returns nodes of the cluster of which not all MACs are known: that of
+// an address may not be the only one.
 func (v *view) withoutMAC() []string {
 	var missing []string
 	for _, n := range v.metallb.Nodes {
-		if !v.owners.known[n.Name] {
+		if v.Facts.Nodes[n.Name].Links == nil {
 			missing = append(missing, n.Name)
 		}
 	}
@@ -236,21 +237,23 @@ func (v *view) wrong(p *vip, a answer) (Finding, bool) {
 	return f, true
 }
 
+// silent reports whether all probes are sure that nobody answers.
+func (s sighting) silent() bool {
+	return !slices.ContainsFunc(s.results, func(i int) bool { return s.vantage.Probes[i].Verdict != arpcheck.None })
+}
+
 // checkSilence is about VIPs that nobody answers for, or of which that cannot be
 // told.
 func checkSilence(v *view, p *vip, s sighting) []Finding {
 	subject := Subject(p.addr.String())
-	silent := len(s.results) > 0
 	for _, i := range s.results {
-		r := &s.vantage.Probes[i]
-		silent = silent && r.Verdict == arpcheck.None
-		if r.Verdict == arpcheck.Single || r.Verdict == arpcheck.Multiple {
+		if verdict := s.vantage.Probes[i].Verdict; verdict == arpcheck.Single || verdict == arpcheck.Multiple {
 			return nil
 		}
 	}
 	last := &s.vantage.Probes[s.results[len(s.results)-1]]
 	at := Evidence{Source: s.vantage.Name + ": " + s.vantage.Source, At: last.Ended}
-	if !silent {
+	if !s.silent() {
 		var why []string
 		for _, r := range last.Reasons {
 			why = append(why, r.Explain())

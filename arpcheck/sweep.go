@@ -40,8 +40,9 @@ const (
 type Sweep struct {
 	Prober *Prober // asks; its Interval does not matter
 
-	// Seed sets the order in which targets are asked, which is random: equal
-	// seeds, equal orders.
+	// Seed sets a random order in which targets are asked: equal seeds, equal
+	// orders. With 0 they are asked in the order of their addresses, which is
+	// faster where hosts look up neighbouring addresses from a cache.
 	Seed uint64
 	// Exclude are addresses that are not asked even if they are among the targets.
 	Exclude []netip.Prefix

@@ -168,6 +168,7 @@ func TestSweepSeed(t *testing.T) {
 	assert.Equal(t, order(1), order(1))
 	assert.NotEqual(t, order(1), order(2))
 	assert.NotEqual(t, addrs(100), order(1))
+	assert.Equal(t, addrs(100), order(0))
 	assert.ElementsMatch(t, addrs(100), order(1))
 }
 

@@ -93,7 +93,7 @@ func TestLabSweepFlood(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := openIn(t, from, "eth0")
-			p.Wait = time.Second
+			p.Wait = 500 * time.Millisecond
 			setReadBuffer(t, p, defaultBuffer)
 			var most uint64
 			var last arpcheck.SweepProgress

@@ -14,6 +14,8 @@ const (
 	// maxRepairs is how often a target is asked again because of drops. After
 	// that it is inconclusive.
 	maxRepairs = 3
+	// maxSuspects is how many MACs are kept that have answered late once.
+	maxSuspects = 64
 	// maxOdd is for how many targets others' requests and claims are kept.
 	maxOdd = 1 << 12
 	// Of the targets that have as many responders as any, the first few and then
@@ -68,8 +70,8 @@ func (s *sweep) answers(i int, f *Frame, p arpwire.Packet) {
 	}
 	s.progress.Replies++
 	since := f.At.Sub(s.began)
-	late := t.requests > 0 && since-t.last > lateAnswer && s.isLate(p.SenderMAC)
-	at := s.pairs.find(t, i, p.SenderMAC)
+	late := t.requests > 0 && since-t.last > lateAnswer && s.isLate(i, p.SenderMAC)
+	at := s.pairs.find(t, p.SenderMAC)
 	if at == 0 {
 		if !s.newPair(i, p.SenderMAC) {
 			t.excess++
@@ -93,7 +95,7 @@ func (s *sweep) answers(i int, f *Frame, p arpwire.Packet) {
 
 func (s *sweep) newPair(i int, mac MAC) bool {
 	t := &s.targets[i]
-	if int(t.count) >= s.maxResponders || !s.pairs.add(t, i, mac) {
+	if int(t.count) >= s.maxResponders || !s.pairs.add(t, mac) {
 		return false
 	}
 	s.most = max(s.most, int(t.count))
@@ -104,15 +106,22 @@ func (s *sweep) newPair(i int, mac MAC) bool {
 	return true
 }
 
-// isLate notes a host that answers later than any but by proxy, if there are not
-// too many.
-func (s *sweep) isLate(mac MAC) bool {
-	known := slices.Contains(s.late, mac)
-	if !known && len(s.late) < maxLate {
-		s.late = append(s.late, mac)
-		known = true
+// isLate notes a host that answers later than any but by proxy. It has to do so
+// for two targets: a host that loses answers has many in its queue, while a MAC
+// that is made up may be seen once.
+func (s *sweep) isLate(i int, mac MAC) bool {
+	if slices.Contains(s.late, mac) {
+		return true
 	}
-	return known
+	k := slices.IndexFunc(s.suspects, func(c suspect) bool { return c.mac == mac })
+	switch {
+	case k < 0 && len(s.suspects) < maxSuspects:
+		s.suspects = append(s.suspects, suspect{mac, i})
+	case k >= 0 && s.suspects[k].target != i && len(s.late) < maxLate:
+		s.late = append(s.late, mac)
+		return true
+	}
+	return false
 }
 
 // inFlight notes that a request was answered once more.
@@ -234,7 +243,7 @@ func (s *sweep) unasked(i int) int {
 		return 0
 	}
 	for host, mac := range s.late {
-		if s.targets[i].solo&(1<<host) == 0 && s.pairs.find(&s.targets[i], i, mac) == 0 {
+		if s.targets[i].solo&(1<<host) == 0 && s.pairs.find(&s.targets[i], mac) == 0 {
 			return host + 1
 		}
 	}
@@ -287,7 +296,7 @@ func (s *sweep) resultOf(i int) Result {
 		account = &track{target: addr, sender: s.senders[t.sender]}
 	}
 	delete(s.byAddr, addr)
-	s.scratch = s.pairs.take(t, i, s.began, s.scratch)
+	s.scratch = s.pairs.take(t, s.began, s.scratch)
 	account.responders = s.scratch
 	account.rounds, account.requests = int(t.requests), int(t.requests)
 	if s.over() && account.rounds > 0 {

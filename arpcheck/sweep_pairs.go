@@ -30,34 +30,37 @@ type pair struct {
 // pairs are all pairs of the targets that are not settled. Index 0 is unused.
 type pairs struct {
 	all    []pair
-	free   uint32            // first of those of settled targets, linked by next
-	index  map[uint64]uint32 // key of target and MAC to pair, for targets with many
+	free   uint32 // first of those of settled targets, linked by next
 	kept   int
 	macs   []MAC
 	ids    map[MAC]uint16
+	last   int                   // MAC that was looked up last
 	varied map[uint32]*responder // pairs with frames of several lengths, or of other sources
 }
 
 func newPairs(targets int) pairs {
 	return pairs{
-		all: make([]pair, 1, targets+1), index: make(map[uint64]uint32),
-		ids: make(map[MAC]uint16), varied: make(map[uint32]*responder),
+		all: make([]pair, 1, targets+1), ids: make(map[MAC]uint16), varied: make(map[uint32]*responder),
 	}
 }
 
-func pairKey(target int, mac uint16) uint64 { return uint64(target)<<16 | uint64(mac) }
-
-// fewPairs is how many pairs of a target are faster looked through than looked up.
-const fewPairs = 16
-
-// find returns the pair of the i-th target and a MAC, or 0.
-func (s *pairs) find(t *target, i int, mac MAC) uint32 {
-	id, known := s.ids[mac]
-	if !known {
-		return 0
+// id returns the number of a MAC. Hosts mostly answer in the same order each time.
+func (s *pairs) id(mac MAC) (id uint16, known bool) {
+	if next := s.last + 1; next < len(s.macs) && s.macs[next] == mac {
+		s.last = next
+		return uint16(next), true
 	}
-	if t.count > fewPairs {
-		return s.index[pairKey(i, id)]
+	if id, known = s.ids[mac]; known {
+		s.last = int(id)
+	}
+	return id, known
+}
+
+// find returns the pair of a target and a MAC, or 0.
+func (s *pairs) find(t *target, mac MAC) uint32 {
+	id, known := s.id(mac)
+	if !known || !t.seen.has(id) {
+		return 0
 	}
 	at := t.head
 	for at != 0 && s.all[at].mac != id {
@@ -66,9 +69,9 @@ func (s *pairs) find(t *target, i int, mac MAC) uint32 {
 	return at
 }
 
-// add adds a pair of the i-th target. It reports whether there was room.
-func (s *pairs) add(t *target, i int, mac MAC) bool {
-	id, known := s.ids[mac]
+// add adds a pair. It reports whether there was room.
+func (s *pairs) add(t *target, mac MAC) bool {
+	id, known := s.id(mac)
 	if s.kept == maxPairs || !known && len(s.macs) == maxSweepMACs {
 		return false
 	}
@@ -76,6 +79,7 @@ func (s *pairs) add(t *target, i int, mac MAC) bool {
 		id = uint16(len(s.macs))
 		s.ids[mac] = id
 		s.macs = append(s.macs, mac)
+		s.last = int(id)
 	}
 	at := s.free
 	if at != 0 {
@@ -86,18 +90,18 @@ func (s *pairs) add(t *target, i int, mac MAC) bool {
 	}
 	s.all[at] = pair{mac: id, next: t.head, rtt: -1}
 	t.head = at
+	t.seen.add(id)
 	t.count++
 	s.kept++
-	switch {
-	case t.count == fewPairs+1:
-		for ; at != 0; at = s.all[at].next {
-			s.index[pairKey(i, s.all[at].mac)] = at
-		}
-	case t.count > fewPairs:
-		s.index[pairKey(i, id)] = at
-	}
 	return true
 }
+
+// seenBits is a set of MACs by number, modulo its size: it is exact on a segment of
+// as many hosts. So a new responder is known for one without a look-up.
+type seenBits [4]uint64
+
+func (b *seenBits) add(id uint16)      { b[id>>6&3] |= 1 << (id & 63) }
+func (b *seenBits) has(id uint16) bool { return b[id>>6&3]&(1<<(id&63)) != 0 }
 
 // reply brings a pair up to date.
 func (s *pairs) reply(at uint32, f *Frame, p arpwire.Packet, since time.Duration) {
@@ -134,16 +138,13 @@ func (s *pairs) vary(at uint32, f *Frame, p arpwire.Packet) {
 
 // take removes a target's pairs, from the one seen last on, and returns them in
 // the order in which they were seen, in the memory of buf.
-func (s *pairs) take(t *target, i int, began time.Time, buf []responder) []responder {
+func (s *pairs) take(t *target, began time.Time, buf []responder) []responder {
 	buf = buf[:0]
 	lengths := make([]LengthCount, t.count)
 	for at := t.head; at != 0; {
 		n := len(buf)
 		buf = append(buf, s.responder(at, began, lengths[n:n+1:n+1]))
 		p := &s.all[at]
-		if t.count > fewPairs {
-			delete(s.index, pairKey(i, p.mac))
-		}
 		if p.varied {
 			delete(s.varied, at)
 		}

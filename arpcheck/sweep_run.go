@@ -19,6 +19,9 @@ const (
 	// askAgainAfter is the time from one request for a target to the next, so
 	// that what loses one frame is over.
 	askAgainAfter = 100 * time.Millisecond
+	// gathering is how long targets that are due are left to gather: to wake up for
+	// each costs more than all else (the runtime's sysmon spins for a while).
+	gathering = 20 * time.Millisecond
 	// linkStateAge is how old the state of the link may be that a result rests on.
 	linkStateAge = 100 * time.Millisecond
 )
@@ -54,6 +57,7 @@ type sweep struct {
 	expect   []float64      // replies to each of batch
 	arena    []byte         // frames of batch
 	capacity int            // frames that the receive buffer holds
+	suspects []suspect
 	scratch  []responder
 	before   leftover
 	unknown  bool // requests were not seen that may have been answered
@@ -69,6 +73,7 @@ type sweep struct {
 // of them.
 type target struct {
 	asked, last time.Duration // first and last request, since the sweep began
+	seen        seenBits      // MACs that answer
 	head        uint32        // its pair that was seen last; 0 for none
 	flight      uint32        // number of its flight plus 1, 0 for none
 	drops       uint32        // seen when it was asked last
@@ -84,6 +89,12 @@ type target struct {
 	answered    bool // by anybody
 	sampled     bool
 	settled     bool
+}
+
+// suspect is a MAC that has answered late for a target.
+type suspect struct {
+	mac    MAC
+	target int
 }
 
 // inquiry is a target that is to be asked, or has been.
@@ -268,11 +279,11 @@ func (s *sweep) nextEvent(now time.Duration) time.Duration {
 	if s.flights.len() > 0 {
 		next = min(next, s.deadline(s.flights.first()))
 	}
-	if s.lingers.len() > 0 { // many at once
-		next = min(next, max(s.lingers.first().at, now+minTimeout))
+	if s.lingers.len() > 0 {
+		next = min(next, max(s.lingers.first().at, now)+gathering)
 	}
 	if s.again.len() > 0 {
-		next = min(next, max(s.again.first().at, now+minTimeout))
+		next = min(next, max(s.again.first().at, now)+gathering)
 	}
 	if s.pace.next > now {
 		next = min(next, s.pace.next)

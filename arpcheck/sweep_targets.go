@@ -44,10 +44,13 @@ func (s *sweep) gather(ctx context.Context, targets iter.Seq[netip.Addr]) error 
 	for i := range s.order {
 		s.order[i] = uint32(i)
 	}
-	rand.New(rand.NewPCG(s.config.Seed, 0)).Shuffle(len(s.order), func(i, j int) { s.order[i], s.order[j] = s.order[j], s.order[i] })
+	if s.config.Seed != 0 {
+		rand.New(rand.NewPCG(s.config.Seed, 0)).Shuffle(len(s.order), func(i, j int) { s.order[i], s.order[j] = s.order[j], s.order[i] })
+	}
 	if s.controlAt >= 0 { // first, so that it is settled before all others
 		at := slices.Index(s.order, uint32(s.controlAt))
-		s.order[0], s.order[at] = s.order[at], s.order[0]
+		copy(s.order[1:at+1], s.order[:at])
+		s.order[0] = uint32(s.controlAt)
 	}
 	return nil
 }

@@ -135,13 +135,12 @@ func (p *Prober) watch(ctx context.Context, o WatchOptions, yield func(ClaimEven
 	defer p.endTurn()
 	w := newWatcher(p, o, yield)
 	defer w.listen.wakeWhenDone(ctx)()
-	if f, ok := p.Conn.(addrFilter); ok {
-		if err := f.filterAddrs(o.Addrs); err != nil {
-			return fmt.Errorf("attach the socket filter: %w", err)
-		}
-		defer f.filterAll() // fails only if the socket is closed
+	restore, err := p.filterAddrs(o.Addrs...)
+	if err != nil {
+		return err
 	}
-	err := w.run(ctx)
+	defer restore()
+	err = w.run(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -153,8 +152,21 @@ type addrFilter interface {
 	// filterAddrs lets only ARP frames pass that name one of the addresses, and
 	// perhaps some others.
 	filterAddrs(addrs []netip.Addr) error
-	// filterAll lets all ARP frames pass.
+	// filterAll lets all ARP frames pass. It fails only if the Conn is closed.
 	filterAll()
+}
+
+// filterAddrs keeps from the queue what does not name one of the addresses, where
+// the Conn can do that, until the function that it returns is called.
+func (p *Prober) filterAddrs(addrs ...netip.Addr) (restore func(), err error) {
+	f, ok := p.Conn.(addrFilter)
+	if !ok {
+		return func() {}, nil
+	}
+	if err := f.filterAddrs(addrs); err != nil {
+		return nil, fmt.Errorf("attach the socket filter: %w", err)
+	}
+	return f.filterAll, nil
 }
 
 // linkNamer is a Host that knows the interface's name of now.

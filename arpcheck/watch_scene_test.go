@@ -48,12 +48,7 @@ func inBoth(t *testing.T, test func(*testing.T, scene)) {
 	})
 	t.Run("kernel", func(t *testing.T) {
 		t.Parallel()
-		nodes, from := lab(t, 3)
-		s := scene{from: from}
-		for _, n := range nodes {
-			s.nodes = append(s.nodes, n)
-		}
-		test(t, s)
+		test(t, labScene(t))
 	})
 }
 

@@ -99,7 +99,7 @@ func TestParseWarnings(t *testing.T) {
 		"repeated": {head + "ipvs:\n  strictARP: true\n  strictARP: false\n", []kubeproxy.Warning{
 			{Code: kubeproxy.WarnAmbiguous, At: kubeproxy.Position{Line: 5, Column: 3}, Message: "strictARP is also in line 4: the last one wins"}}},
 		"repeated in JSON": {`{"apiVersion":"kubeproxy.config.k8s.io/v1alpha1","kind":"KubeProxyConfiguration","mode":"ipvs","ipvs":{"strictARP":true},"ipvs":{}}`, []kubeproxy.Warning{
-			{Code: kubeproxy.WarnAmbiguous, At: kubeproxy.Position{Line: 1, Column: 123}, Message: "ipvs is also in line 1: their fields are joined, and the last of each wins"}}},
+			{Code: kubeproxy.WarnAmbiguous, At: kubeproxy.Position{Line: 1, Column: 122}, Message: "ipvs is also in line 1: their fields are joined, and the last of each wins"}}},
 		"unknown": {head + "metadata:\n  name: x\n", []kubeproxy.Warning{
 			{Code: kubeproxy.WarnAmbiguous, At: kubeproxy.Position{Line: 4, Column: 3}, Message: "kube-proxy does not know metadata and drops it"}}},
 		"flat": {head + "ipvs.strictARP: true\n", []kubeproxy.Warning{

@@ -54,7 +54,7 @@ func section(r *rand.Rand) string {
 		"detectLocal: "+pick(r, "{bridgeInterface: cbr0}", "{interfaceNamePrefix: veth}", "null", "{x: y}"),
 		"logging: "+pick(r, "{format: json}", "{format: text}", "{format: xml}", "{verbosity: 4}", "{verbosity: -1}", "{verbosity: 4000000000}", "{flushFrequency: 5000000000}", "{flushFrequency: 5s}", "{flushFrequency: -1}", "{flushFrequency: 1.5}",
 			"{vmodule: [{filePattern: a, verbosity: 1}]}", "{vmodule: [{filePattern: \"a=b\"}]}", "{vmodule: [{filePattern: \"\"}]}", "{options: {text: {splitStream: true}}}", "{options: {json: {infoBufferSize: 1Ki}}}", "{options: {json: {infoBufferSize: \"0\"}}}", "{options: {text: {infoBufferSize: x}}}", "{format: json, vmodule: [{filePattern: a}]}"),
-		"featureGates: "+pick(r, "{}", "null", "\"\"", "{AllAlpha: false}", "{AllAlpha: \"false\"}", "[]"),
+		"featureGates: "+pick(r, "{}", "null", "\"\"", "[]", "{X: \"false\"}"),
 		"winkernel: "+pick(r, "{}", "{enableDSR: no}", "{enableDSR: nope}", "{networkName: 5}"),
 		"portRange: "+pick(r, "\"\"", "1-2", "5"), "enableProfiling: "+pick(r, "true", "off", "\"true\"", "y", "1"), "hostnameOverride: "+pick(r, "a", "5", "on", "null"),
 		"resourceContainer: /kube-proxy", "metadata: {name: x}", "strictARP: true", "IPVS: {strictARP: true}", "mode: iptables", "1: x", "? [a]\n: b", "null: x", "~: y", "true: x", "<<: {mode: ipvs}", "x: &a b", "y: *a",

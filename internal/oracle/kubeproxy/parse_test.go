@@ -2,7 +2,6 @@ package kubeproxy_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -67,8 +66,12 @@ func TestShapesTable(t *testing.T) {
 
 // A gate outlives the text that sets it, so each text has a process of its own.
 func TestGates(t *testing.T) {
-	for _, gates := range []string{"{KubeProxyIPVS: false}", "{KubeProxyIPVS: true}", "{SupportIPVSProxyMode: true}"} {
-		text := []byte(fmt.Sprintf("%smode: ipvs\nfeatureGates: %s\n", header, gates))
+	const routing = "\nlogging: {options: {text: {splitStream: true}}}"
+	for _, gates := range []string{
+		"{KubeProxyIPVS: false}", "{KubeProxyIPVS: true}", "{SupportIPVSProxyMode: true}", "{NFTablesProxyMode: true}", "{AllAlpha: false}", "{AllBeta: false}",
+		"{AllAlpha: true}" + routing, "{AllAlpha: false}" + routing, "{LoggingAlphaOptions: true}" + routing, "{LoggingAlphaOptions: false, AllAlpha: true}" + routing, "{}" + routing,
+	} {
+		text := []byte(header + "mode: ipvs\nfeatureGates: " + gates + "\n")
 		compare(t, text, ask(t, [][]byte{text})[0])
 	}
 }

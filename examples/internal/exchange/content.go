@@ -1,0 +1,156 @@
+package exchange
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/arpcheck"
+)
+
+// Hash returns the hash of what matters in facts. It is the same when they were
+// observed again and only that moved which always does: times, counters,
+// connections, and how fresh neighbour entries are.
+func Hash(f strictarp.Facts) (string, error) {
+	data, err := json.Marshal(content(f))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// content returns facts without what always moves. Anything new in facts counts
+// until it is taken out here, so that no change is lost.
+func content(f strictarp.Facts) strictarp.Facts {
+	f.At = time.Time{}
+	nodes := make(map[string]strictarp.NodeFacts, len(f.Nodes))
+	for name, n := range f.Nodes {
+		nodes[name] = nodeContent(n)
+	}
+	f.Nodes = nodes
+	f.Vantages = slices.Clone(f.Vantages)
+	for i, v := range f.Vantages {
+		v.At, v.Capture = time.Time{}, nil
+		v.Neighbours = neighbourContent(v.Neighbours)
+		v.Claims = claimContent(v.Claims)
+		v.Probes = slices.Clone(v.Probes)
+		for j := range v.Probes {
+			v.Probes[j] = probeContent(v.Probes[j])
+		}
+		f.Vantages[i] = v
+	}
+	f.Missing = slices.Clone(f.Missing)
+	for i := range f.Missing {
+		f.Missing[i].Err = "" // it may name a port or PID
+	}
+	return f
+}
+
+func nodeContent(n strictarp.NodeFacts) strictarp.NodeFacts {
+	n.At, n.Counters = time.Time{}, nil
+	n.Neighbours = neighbourContent(n.Neighbours)
+	n.KubeProxyLog = nil
+	n.KubeProxy = slices.Clone(n.KubeProxy)
+	for i := range n.KubeProxy {
+		n.KubeProxy[i].Started = moment(n.KubeProxy[i].Started)
+	}
+	if n.Running != nil {
+		r := *n.Running
+		r.At, r.Started = time.Time{}, moment(r.Started)
+		if r.Config != nil {
+			c := *r.Config
+			c.At = time.Time{}
+			r.Config = &c
+		}
+		n.Running = &r
+	}
+	if n.IPVS != nil {
+		t := *n.IPVS
+		t.Services = slices.Clone(t.Services)
+		for i := range t.Services {
+			s := &t.Services[i]
+			s.RealServers = slices.Clone(s.RealServers)
+			for j := range s.RealServers {
+				s.RealServers[j].ActiveConns, s.RealServers[j].InactiveConns = 0, 0
+			}
+		}
+		n.IPVS = &t
+	}
+	if n.Speaker != nil {
+		s := *n.Speaker
+		s.Log = nil
+		if s.Metrics != nil {
+			m := *s.Metrics
+			m.At, m.Packets = time.Time{}, nil
+			s.Metrics = &m
+		}
+		n.Speaker = &s
+	}
+	return n
+}
+
+// moment rounds the start of a process, which is told relative to the boot: when
+// the clock is set it moves (proc_pid_stat(5), btime of proc_stat(5)).
+func moment(t time.Time) time.Time { return t.Round(time.Minute) }
+
+// neighbourContent leaves of an entry's state whether it is used.
+func neighbourContent(list []strictarp.Neighbour) []strictarp.Neighbour {
+	list = slices.Clone(list)
+	for i := range list {
+		switch list[i].State {
+		case strictarp.NeighbourStale, strictarp.NeighbourDelay, strictarp.NeighbourProbe:
+			list[i].State = strictarp.NeighbourReachable
+		case strictarp.NeighbourIncomplete:
+			list[i].State = strictarp.NeighbourFailed
+		}
+	}
+	slices.SortFunc(list, func(a, b strictarp.Neighbour) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), strings.Compare(a.Link, b.Link))
+	})
+	return list
+}
+
+// probeContent leaves who answered and what can be concluded. Who was first is
+// left out: it changes from probe to probe where several answer.
+func probeContent(r arpcheck.Result) arpcheck.Result {
+	r.Started, r.Ended, r.Rounds, r.Quality = time.Time{}, time.Time{}, 0, arpcheck.Quality{}
+	responders := make([]arpcheck.Responder, 0, len(r.Responders))
+	for _, p := range r.Responders {
+		sources := slices.Clone(p.FrameSources)
+		slices.SortFunc(sources, compareMAC)
+		responders = append(responders, arpcheck.Responder{MAC: p.MAC, DoubleAnswer: p.DoubleAnswer, FrameSources: sources})
+	}
+	slices.SortFunc(responders, func(a, b arpcheck.Responder) int { return compareMAC(a.MAC, b.MAC) })
+	r.Responders = responders
+	claims := slices.Clone(r.Claims)
+	for i := range claims {
+		claims[i].Frames, claims[i].First, claims[i].Last = 0, time.Time{}, time.Time{}
+	}
+	slices.SortFunc(claims, func(a, b arpcheck.Claim) int {
+		return cmp.Or(compareMAC(a.MAC, b.MAC), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	r.Claims = claims
+	return r
+}
+
+func claimContent(list []arpcheck.AddrClaim) []arpcheck.AddrClaim {
+	list = slices.Clone(list)
+	for i := range list {
+		// Whom it is addressed to varies with every question that is asked.
+		list[i].Frames, list[i].First, list[i].Last = 0, time.Time{}, time.Time{}
+		list[i].Target, list[i].To = netip.Addr{}, arpcheck.MAC{}
+	}
+	slices.SortFunc(list, func(a, b arpcheck.AddrClaim) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), compareMAC(a.MAC, b.MAC), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	return slices.CompactFunc(list, func(a, b arpcheck.AddrClaim) bool { return a == b })
+}
+
+func compareMAC(a, b arpcheck.MAC) int { return slices.Compare(a[:], b[:]) }

@@ -1,0 +1,140 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strictarp/strictarp"
+)
+
+// ConfigMaps is the part of client-go's typed client of ConfigMaps that is used.
+type ConfigMaps interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.ConfigMap, error)
+	Create(ctx context.Context, cm *corev1.ConfigMap, opts metav1.CreateOptions) (*corev1.ConfigMap, error)
+	Update(ctx context.Context, cm *corev1.ConfigMap, opts metav1.UpdateOptions) (*corev1.ConfigMap, error)
+}
+
+// Leases is the part of client-go's typed client of Leases that is used.
+type Leases interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error)
+	Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
+	Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error)
+}
+
+const (
+	// DefaultInterval is the time between heartbeats: with 5000 nodes some 80 small
+	// writes a second, less than the kubelets' own leases take.
+	DefaultInterval = time.Minute
+	// DefaultRecheck is how often it is made sure that a ConfigMap is still there.
+	DefaultRecheck = 10 * time.Minute
+	// conflicts is how often a write is tried that others were faster than. Only
+	// the agent of the node writes, so that one conflict is rare.
+	conflicts = 3
+)
+
+// Publisher writes what one node's agent observed. Its methods are called by one
+// goroutine. When one fails the call can be made again, later: what was not
+// written is not taken for written.
+type Publisher struct {
+	ConfigMaps ConfigMaps
+	Leases     Leases
+	Namespace  string
+	Node       string
+	// Owner is the Node, so that its objects go with it. Nil: they stay.
+	Owner    *metav1.OwnerReference
+	Interval time.Duration // of heartbeats, which a Lease tells; 0 stands for DefaultInterval
+	Recheck  time.Duration // 0 stands for DefaultRecheck
+
+	hash    string    // of what was written last; empty if not known
+	version string    // its resourceVersion; empty if there is none, or it is not known
+	checked time.Time // when it was there
+	lease   *coordinationv1.Lease
+}
+
+// Publish writes facts if they differ in what matters from those written last,
+// also by an agent before this one, and reports whether it wrote. Facts that do not
+// differ cost no call.
+func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts) (written bool, err error) {
+	f, err = own(p.Node, f, maxMissing)
+	if err != nil {
+		return false, err
+	}
+	hash, err := Hash(f)
+	if err != nil {
+		return false, fmt.Errorf("exchange: write the facts of %s: %w", p.Node, err)
+	}
+	if since := time.Since(p.checked); hash == p.hash && since >= 0 && since < orDefault(p.Recheck, DefaultRecheck) {
+		return false, nil
+	}
+	if !p.checked.IsZero() && hash == p.hash || p.version == "" {
+		if err := p.look(ctx); err != nil || hash == p.hash {
+			return false, err
+		}
+	}
+	cm, err := encode(p.Namespace, p.Node, hash, f)
+	if err != nil {
+		return false, err
+	}
+	if p.Owner != nil {
+		cm.OwnerReferences = []metav1.OwnerReference{*p.Owner}
+	}
+	return true, p.write(ctx, cm)
+}
+
+// look finds out what is there.
+func (p *Publisher) look(ctx context.Context) error {
+	p.hash, p.version = "", ""
+	cm, err := p.ConfigMaps.Get(ctx, Name(p.Node), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("exchange: read configmap/%s in %s: %w", Name(p.Node), p.Namespace, err)
+	}
+	p.version = cm.ResourceVersion
+	// Somebody may have edited it, or another form was written.
+	if _, _, err := Decode(cm); err == nil {
+		p.hash, p.checked = cm.Annotations[HashAnnotation], time.Now()
+	}
+	return nil
+}
+
+func (p *Publisher) write(ctx context.Context, cm *corev1.ConfigMap) error {
+	var err error
+	for range conflicts {
+		var got *corev1.ConfigMap
+		cm.ResourceVersion = p.version
+		if p.version == "" {
+			got, err = p.ConfigMaps.Create(ctx, cm, metav1.CreateOptions{})
+		} else {
+			got, err = p.ConfigMaps.Update(ctx, cm, metav1.UpdateOptions{})
+		}
+		if err == nil {
+			p.hash, p.version, p.checked = cm.Annotations[HashAnnotation], got.ResourceVersion, time.Now()
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			break
+		}
+		if lookErr := p.look(ctx); lookErr != nil {
+			err = lookErr
+			break
+		}
+	}
+	// It may have been written although the answer got lost.
+	p.hash, p.version = "", ""
+	return fmt.Errorf("exchange: write configmap/%s in %s: %w", cm.Name, p.Namespace, err)
+}
+
+func orDefault(d, other time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return other
+}

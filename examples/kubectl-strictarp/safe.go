@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// visible escapes what a terminal would act upon or hide: control characters,
+// marks that change the direction of text, and bytes that are no UTF-8. Names and
+// messages come from a cluster in which others may write.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, hides) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case hides(r):
+			b.WriteString(escaped(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hides reports whether a character is not what it looks like.
+func hides(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+
+// escaped returns a character as Go, JSON and YAML write it where they can.
+func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
+
+// escapeJSON escapes in a JSON text what a terminal would act upon. The text means
+// the same: such characters can only be within strings.
+func escapeJSON(text []byte) []byte {
+	var b strings.Builder
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || !hides(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return []byte(b.String())
+}
+
+// escapeYAML does the same in a YAML text, of which strings with such characters
+// stand in double quotes.
+func escapeYAML(text []byte) []byte {
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r == '\n' || !hides(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\U%08X`, r)
+		}
+	}
+	return []byte(b.String())
+}
+
+// wrap breaks text into lines of at most width columns, at spaces; a longer word
+// has a line of its own.
+func wrap(text string, width int) []string {
+	var lines []string
+	line, columns := "", 0
+	for _, word := range strings.Fields(text) {
+		length := utf8.RuneCountInString(word)
+		if line != "" && columns+1+length > width {
+			lines = append(lines, line)
+			line, columns = "", 0
+		}
+		if line != "" {
+			line, columns = line+" ", columns+1
+		}
+		line, columns = line+word, columns+length
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
