@@ -96,11 +96,11 @@ func (v *view) takers(p *vip) []metallb.Controller {
 func (e expectation) right(node string) bool { return slices.Contains(e.nodes, node) }
 
 // sentence says for people who should answer.
-func (e expectation) sentence() string {
+func (v *view) sentence(e expectation) string {
 	var reasons []string
 	for _, election := range e.elections {
 		for _, r := range election.Reasons {
-			if r.Role == metallb.RoleCause {
+			if r.Role == metallb.RoleCause && v.wants(r) == "" {
 				reasons = append(reasons, r.Message)
 			}
 		}

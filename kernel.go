@@ -111,12 +111,16 @@ func (n *node) effective(link string, p sysctl.Param) (sysctl.Effective, bool) {
 	return e, err == nil
 }
 
+// looksAt reports whether a VIP is of interest on a node: it is judged, or the node
+// itself is.
+func (v *view) looksAt(n *node, p *vip) bool { return p.judged || n.named && v.ours(p) }
+
 // onDevice are the VIPs that a node holds on a device other than its NICs, as a
 // service proxy puts them there: those that are judged, or all if the node is.
 func (v *view) onDevice(n *node) []*vip {
 	var list []*vip
 	for _, p := range n.held {
-		if (p.judged || n.named && v.ours(p)) && slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n && !h.link.segment() }) {
+		if v.looksAt(n, p) && slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n && !h.link.segment() }) {
 			list = append(list, p)
 		}
 	}

@@ -31,7 +31,31 @@ func (v *view) reasonFinding(subject Subject, r metallb.Reason) Finding {
 	}
 	f.Evidence = []Evidence{{Observed: r.Message, Source: source, At: v.metallb.At}}
 	f.Remedies = reasonRemedies(r)
+	if need := v.wants(r); need != "" {
+		f.notSure(need)
+	}
 	return f
+}
+
+// notSure makes a finding one that needs more facts.
+func (f *Finding) notSure(need Need) {
+	f.Severity, f.Remedies = SeverityUnknown, nil
+	f.Message += " What could explain it was not observed. Collect: " + need.Collect()
+}
+
+// wants returns what was not observed without which a reason is only a guess;
+// empty if all was.
+func (v *view) wants(r metallb.Reason) Need {
+	conflict := r.Rule == metallb.RuleAnnouncerStatusConflict // both have to be live
+	switch {
+	case v.metallb.Nodes == nil && (conflict || r.Rule == metallb.RuleAdvertisementSelectsNone): // by their labels
+		return NeedNodes
+	case v.metallb.Speakers == nil && conflict:
+		return NeedWorkloads
+	case v.metallb.Services == nil && conflict:
+		return NeedServices
+	}
+	return ""
 }
 
 // reasonRemedies are what cures a reason, as far as it can be told.
@@ -184,8 +208,7 @@ func checkReports(v *view) []Finding {
 			}
 			f := v.reasonFinding(Subject(st.Service), r)
 			if need := v.undeclared(st.Service); need != "" && r.Rule == metallb.RuleNotAnnounced {
-				f.Severity, f.Remedies = SeverityUnknown, nil
-				f.Message += " That all it takes is declared was not observed. Collect: " + need.Collect()
+				f.notSure(need)
 			}
 			found = append(found, f)
 		}
@@ -237,9 +260,6 @@ func (v *view) silent(service string) bool {
 
 // checkHygiene is about pools and shared addresses.
 func checkHygiene(v *view) []Finding {
-	if !v.all {
-		return nil
-	}
 	var around metallb.Surroundings
 	for _, name := range v.names {
 		n := v.byNode[name]
@@ -269,8 +289,14 @@ func checkHygiene(v *view) []Finding {
 		}
 	}
 	var found []Finding
+	judged := map[Subject]bool{}
+	for _, s := range v.judgedServices() {
+		judged[serviceSubject(s)] = true
+	}
 	for _, r := range v.metallb.Hygiene(around) {
-		found = append(found, v.reasonFinding(objectSubject(r.Object), r))
+		if subject := objectSubject(r.Object); v.all || judged[subject] {
+			found = append(found, v.reasonFinding(subject, r))
+		}
 	}
 	return dedupe(found)
 }

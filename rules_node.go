@@ -324,31 +324,27 @@ func checkStaleAddresses(v *view, n *node) []Finding {
 // checkRealInterface: a VIP is on a NIC or lo.
 func checkRealInterface(v *view, n *node) []Finding {
 	var found []Finding
-	for _, p := range v.vips {
-		for _, h := range p.holders {
-			if h.node != n || h.link.NoARP || !h.link.segment() && !h.link.Loopback && h.link.Kind == "dummy" || v.elected(n, p) {
+	for i := range n.Links {
+		l := &n.Links[i]
+		if l.NoARP || !l.segment() && !l.Loopback && l.Kind == "dummy" {
+			continue
+		}
+		for _, a := range l.Addrs {
+			p := v.byVIP[a.Prefix.Addr()]
+			if p == nil || !v.looksAt(n, p) || !slices.Contains(p.holders, holding{n, l}) || v.elected(n, p) {
 				continue
 			}
-			if h.link.Loopback && v.unannounced(p) != "" {
+			if l.Loopback && v.unannounced(p) != "" {
 				continue // needs-kernel-answer says so
 			}
-			f := v.newFinding("vip-on-real-interface", "", "%s has %s on %s: its kernel answers for it whatever arp_ignore is, besides whoever announces it.", n.name, p.addr, h.link.Name)
-			f.Evidence = n.evidence("%s on %s", p.addr, h.link.Name)
+			f := v.newFinding("vip-on-real-interface", "", "%s has %s on %s: its kernel answers for it whatever arp_ignore is, besides whoever announces it.", n.name, p.addr, l.Name)
+			f.Evidence = n.evidence("%s on %s", p.addr, l.Name)
 			f.Remedies = []Remedy{NewRemedy("Remove it, after whatever put it there is stopped.", Step{
-				Action: SetAddress, Node: n.name, Object: fmt.Sprintf("%s dev %s", prefixOf(h.link, p.addr), h.link.Name), From: Present, To: Absent})}
+				Action: SetAddress, Node: n.name, Object: fmt.Sprintf("%s dev %s", a.Prefix, l.Name), From: Present, To: Absent})}
 			found = append(found, f)
 		}
 	}
 	return mergeBySubject(found)
-}
-
-func prefixOf(l *Link, addr netip.Addr) netip.Prefix {
-	for _, a := range l.Addrs {
-		if a.Prefix.Addr() == addr {
-			return a.Prefix
-		}
-	}
-	return netip.PrefixFrom(addr, addr.BitLen())
 }
 
 // elected reports whether another announcer that works by putting a VIP on the
@@ -399,7 +395,11 @@ func (n *node) proxyOff(link string, e sysctl.Effective) Remedy {
 
 // checkReturnPath: what comes in by the VIP's interface goes back by another.
 func checkReturnPath(v *view, n *node) []Finding {
-	for _, p := range v.vips {
+	vips := v.vips
+	if n.named {
+		vips = v.known
+	}
+	for _, p := range vips {
 		for _, l := range v.receiving(n, p) {
 			if !l.subnet(p.addr) {
 				continue

@@ -267,7 +267,7 @@ func checkSilence(v *view, p *vip, s sighting) []Finding {
 	if v.canary(p.addr) {
 		return nil // silence is right
 	}
-	f := v.newFinding("no-responder", subject, "Nobody answers for %s. %s", p.addr, v.expect(p).sentence())
+	f := v.newFinding("no-responder", subject, "Nobody answers for %s. %s", p.addr, v.sentence(v.expect(p)))
 	at.Observed = fmt.Sprintf("%d silent rounds from %s", last.Rounds, last.Sender.Addr)
 	if last.Control != nil && last.Control.Answered {
 		at.Observed += fmt.Sprintf(", while %s answered", last.Control.Target)

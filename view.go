@@ -24,7 +24,8 @@ type view struct {
 	serviceAddrs map[netip.Addr]bool // of Services of all types; nil if not observed
 	owners       owners
 	nodeOf       map[netip.Addr]string // nodes' own addresses
-	vips         []*vip                // by address
+	known        []*vip                // all VIPs, by address
+	vips         []*vip                // those that are judged
 	nodes        []*node               // by name
 	byVIP        map[netip.Addr]*vip
 	byNode       map[string]*node
@@ -192,14 +193,14 @@ func (l *Link) subnet(addr netip.Addr) bool {
 // narrow keeps what the subjects name: VIPs, nodes, and Services as
 // namespace/name. Without subjects that is everything.
 func (v *view) narrow(subjects []Subject) {
-	v.vips = slices.SortedFunc(maps.Values(v.byVIP), func(a, b *vip) int { return a.addr.Compare(b.addr) })
-	v.vips = slices.DeleteFunc(v.vips, func(p *vip) bool { return !v.ours(p) })
+	v.known = slices.SortedFunc(maps.Values(v.byVIP), func(a, b *vip) int { return a.addr.Compare(b.addr) })
+	v.known = slices.DeleteFunc(v.known, func(p *vip) bool { return !v.ours(p) })
 	v.nodes = slices.SortedFunc(maps.Values(v.byNode), func(a, b *node) int { return cmp.Compare(a.name, b.name) })
 	v.all, v.subjects = len(subjects) == 0, map[Subject]bool{}
 	for _, s := range subjects {
 		v.subjects[s] = true
 	}
-	v.vips = slices.DeleteFunc(v.vips, func(p *vip) bool {
+	v.vips = slices.DeleteFunc(slices.Clone(v.known), func(p *vip) bool {
 		p.judged = v.all || v.subjects[Subject(p.addr.String())] || slices.ContainsFunc(p.services, func(s *metallb.Service) bool {
 			return v.subjects[serviceSubject(s)]
 		})

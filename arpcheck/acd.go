@@ -180,7 +180,7 @@ func (c *freeCheck) end(why Reason) {
 // probe is section 2.1.1's procedure.
 func (c *freeCheck) probe(ctx context.Context, l *listener) error {
 	frame := arpwire.Request(c.result.MAC, netip.IPv4Unspecified(), c.result.Target).Append(nil, 0)
-	if err := c.listen(ctx, l, c.scaled(0, probeWait)); err != nil {
+	if err := c.listen(ctx, l, c.scaled(0, probeWait), c.conflict); err != nil {
 		return err
 	}
 	for n := 1; n <= probeNum && !c.ended && !c.conflict(); n++ {
@@ -191,14 +191,14 @@ func (c *freeCheck) probe(ctx context.Context, l *listener) error {
 		if n == probeNum {
 			d = c.scaled(announceWait, announceWait)
 		}
-		if err := c.listen(ctx, l, d); err != nil {
+		if err := c.listen(ctx, l, d, c.conflict); err != nil {
 			return err
 		}
 	}
-	if c.conflict() && !c.ended { // who else?
-		return c.listenOn(ctx, l, c.scaled(probeMin, probeMin))
+	if !c.conflict() {
+		return nil
 	}
-	return nil
+	return c.listen(ctx, l, c.scaled(probeMin, probeMin), func() bool { return false }) // who else?
 }
 
 func (c *freeCheck) conflict() bool { return len(c.users.claims) > 0 || len(c.others.claims) > 0 }
@@ -218,16 +218,8 @@ func (c *freeCheck) send(frame []byte) error {
 	return nil
 }
 
-// listen ends early at a conflict.
-func (c *freeCheck) listen(ctx context.Context, l *listener, d time.Duration) error {
-	return c.hear(ctx, l, d, c.conflict)
-}
-
-func (c *freeCheck) listenOn(ctx context.Context, l *listener, d time.Duration) error {
-	return c.hear(ctx, l, d, func() bool { return false })
-}
-
-func (c *freeCheck) hear(ctx context.Context, l *listener, d time.Duration, enough func() bool) error {
+// listen ends early if it is enough.
+func (c *freeCheck) listen(ctx context.Context, l *listener, d time.Duration, enough func() bool) error {
 	if c.ended {
 		return nil
 	}

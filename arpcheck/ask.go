@@ -19,9 +19,9 @@ type AnswersState string
 
 // States of answering.
 const (
-	Answers      AnswersState = "answers"
-	Silent       AnswersState = "silent"  // 3 requests to it alone were not answered
-	AnswersMaybe AnswersState = "unknown" // Result.Reasons says why
+	Answers        AnswersState = "answers"
+	Silent         AnswersState = "silent"  // 3 requests to it alone were not answered
+	AnswersUnknown AnswersState = "unknown" // Result.Reasons says why
 )
 
 // Answer is what one host said to a question that was sent to it alone.
@@ -70,7 +70,7 @@ func (p *Prober) Ask(ctx context.Context, target netip.Addr, node MAC) (Answer, 
 }
 
 func answerOf(node MAC, r Result) Answer {
-	a := Answer{Node: node, Answers: AnswersMaybe, Result: r}
+	a := Answer{Node: node, Answers: AnswersUnknown, Result: r}
 	for _, responder := range r.Responders {
 		if responder.MAC == node || slices.Contains(responder.FrameSources, node) {
 			a.Answers = Answers

@@ -103,7 +103,7 @@ func TestAskFrames(t *testing.T) {
 
 		a, err = p.Ask(t.Context(), vip, node(3))
 		require.NoError(t, err)
-		assert.Equal(t, arpcheck.AnswersMaybe, a.Answers, "two others and not the one who was asked")
+		assert.Equal(t, arpcheck.AnswersUnknown, a.Answers, "two others and not the one who was asked")
 	})
 }
 
@@ -129,7 +129,7 @@ func TestAskUnknown(t *testing.T) {
 		time.AfterFunc(time.Second, w.goDown)
 		a, err := w.prober().Ask(t.Context(), vip, node(1))
 		require.NoError(t, err)
-		assert.Equal(t, arpcheck.AnswersMaybe, a.Answers)
+		assert.Equal(t, arpcheck.AnswersUnknown, a.Answers)
 		assert.Contains(t, a.Result.Reasons, arpcheck.LinkDown)
 	})
 }

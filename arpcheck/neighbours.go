@@ -91,6 +91,9 @@ const (
 	NeighbourGone    NeighbourEventType = "gone"    // an entry was removed
 )
 
+// ErrBusy is the error of a second Watch of a Neighbours.
+var ErrBusy = errors.New("a Watch is running on it: open another one")
+
 // Neighbours is the IPv4 neighbour cache of the network namespace of the thread
 // that opened it, wherever it is used. Only Forget changes anything.
 //
@@ -145,11 +148,8 @@ func (n *Neighbours) List(link string) ([]Neighbour, error) {
 func (n *Neighbours) Get(link string, addr netip.Addr) (Neighbour, error) {
 	addr = addr.Unmap()
 	var found Neighbour
-	err := n.use(fmt.Sprintf("look up neighbour %s on %s", addr, link), func() error {
-		list, err := n.entry(link, addr)
-		if err == nil {
-			found = list
-		}
+	err := n.use(fmt.Sprintf("look up neighbour %s on %s", addr, link), func() (err error) {
+		found, err = n.entry(link, addr)
 		return err
 	})
 	return found, err
@@ -212,9 +212,6 @@ func (n *Neighbours) Watch(ctx context.Context, link string) iter.Seq2[Neighbour
 		yield(NeighbourEvent{}, fmt.Errorf("arpcheck: watch the neighbours of %s: %w", linkOrAll(link), err))
 	}
 }
-
-// ErrBusy is the error of a second Watch of a Neighbours.
-var ErrBusy = errors.New("a Watch is running on it: open another one")
 
 func (n *Neighbours) begin() error {
 	n.mu.Lock()

@@ -28,17 +28,20 @@ func neighboursOf(t *testing.T, h *netnstest.Host) *arpcheck.Neighbours {
 	return n
 }
 
-// setNeighbour makes an entry as "ip neigh replace" does.
-func setNeighbour(t *testing.T, h *netnstest.Host, addr netip.Addr, mac arpcheck.MAC, state int) {
+// setNeighbour makes an entry as "ip neigh replace" does, or one after another.
+func setNeighbour(t *testing.T, h *netnstest.Host, addr netip.Addr, mac arpcheck.MAC, state int, then ...arpcheck.MAC) {
 	t.Helper()
 	require.NoError(t, h.Do(func() error {
 		link, err := netlink.LinkByName("eth0")
-		if err != nil {
-			return err
+		for _, mac := range append([]arpcheck.MAC{mac}, then...) {
+			if err != nil {
+				return err
+			}
+			err = netlink.NeighSet(&netlink.Neigh{
+				LinkIndex: link.Attrs().Index, IP: net.IP(addr.AsSlice()), HardwareAddr: mac[:], State: state,
+			})
 		}
-		return netlink.NeighSet(&netlink.Neigh{
-			LinkIndex: link.Attrs().Index, IP: net.IP(addr.AsSlice()), HardwareAddr: mac[:], State: state,
-		})
+		return err
 	}))
 }
 
@@ -186,4 +189,29 @@ func TestLabNeighboursWatchEnds(t *testing.T) {
 		require.ErrorIs(t, err, fs.ErrClosed)
 	}
 	assert.Equal(t, 2, events)
+}
+
+// Who does not keep up loses changes, and is told all that there is then.
+func TestLabNeighboursWatchOverrun(t *testing.T) {
+	t.Parallel()
+	_, from := lab(t, 1)
+	n := neighboursOf(t, from)
+	var many []arpcheck.MAC
+	for i := range 6000 {
+		many = append(many, node(i))
+	}
+	reads := 0
+	for e, err := range n.Watch(t.Context(), "") {
+		require.NoError(t, err)
+		if e.Type != arpcheck.NeighboursRead {
+			continue
+		}
+		if reads++; reads == 1 {
+			setNeighbour(t, from, vip, node(1), netlink.NUD_PERMANENT, many...)
+			continue
+		}
+		assert.Equal(t, []arpcheck.Neighbour{{Addr: vip, MAC: many[len(many)-1], Link: "eth0", State: arpcheck.NeighbourPermanent}}, e.Entries)
+		break
+	}
+	assert.Equal(t, 2, reads)
 }

@@ -78,16 +78,23 @@ func TestSoakHour(t *testing.T) {
 }
 
 // A wrong entry in the cache and failures of TCP coincide; a gratuitous frame heals
-// both.
+// both. The probes come from another host than the client, whose entry they would
+// change.
 func TestSoakFindsTheWrongMAC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nodes, from := cluster(t, vip)
+		segment := arpchecktest.New(t)
+		var nodes []*arpchecktest.Host
+		for i := range 3 {
+			addr := netip.AddrFrom4([4]byte{10, 0, 3, byte(11 + i)})
+			n := segment.AddNode(fmt.Sprintf("w%d", i+1), netip.PrefixFrom(addr, 24))
+			require.NoError(t, n.HoldVIP(vip))
+			n.SetLatency(time.Duration(i) * time.Millisecond) // w1 wins
+			nodes = append(nodes, n)
+		}
+		from := segment.AddClient("client", netip.PrefixFrom(client, 24))
 		at := netip.AddrPortFrom(vip, 80)
 		require.NoError(t, nodes[2].Serve(at))
-		nodes[0].SetLatency(0) // wins
-		nodes[1].SetLatency(time.Millisecond)
-		nodes[2].SetLatency(2 * time.Millisecond)
-		p, err := from.Open()
+		p, err := segment.AddClient("beside", netip.PrefixFrom(client.Next(), 24)).Open()
 		require.NoError(t, err)
 		time.AfterFunc(5500*time.Millisecond, func() {
 			for _, n := range nodes {
@@ -96,7 +103,8 @@ func TestSoakFindsTheWrongMAC(t *testing.T) {
 			_, _ = nodes[2].Announce(vip)
 		})
 		all, sum := soak(t, p, arpcheck.SoakPlan{
-			Target: vip, For: 10 * time.Second, Neighbours: cacheOf{from}, Expected: []arpcheck.MAC{nodes[2].MAC()},
+			Target: vip, For: 10 * time.Second, Timeout: 900 * time.Millisecond, // before a second SYN
+			Neighbours: cacheOf{from}, Expected: []arpcheck.MAC{nodes[2].MAC()},
 			Check: func(ctx context.Context) error {
 				_, err := from.Visit(ctx, at)
 				return err

@@ -12,7 +12,7 @@ import (
 // Limits of a sweep, besides those of its Prober.
 const (
 	// MaxSweep is how many different targets one sweep takes: a /12. Each takes
-	// some 70 bytes, and 50 more for each MAC that answers.
+	// some 130 bytes until it is settled, and 40 more for each MAC that answers.
 	MaxSweep = 1 << 20
 	// RequestBits is what a request takes of the bandwidth of an Ethernet link:
 	// a frame of 64 bytes, the shortest there is, with preamble and gap.
@@ -36,7 +36,11 @@ const (
 // answers late. A host that did so is also asked alone for what it has not
 // answered.
 //
-// The zero value of each field is a good choice.
+// How much the receive buffer holds, it learns from the Conn if that has a method
+// ReadBuffer() (int, error) that returns its size in bytes, as that of Open has;
+// otherwise it takes it for 212,992 bytes, or 256 replies.
+//
+// The zero value of each field but Prober is a good choice.
 type Sweep struct {
 	Prober *Prober // asks; its Interval does not matter
 
@@ -78,12 +82,15 @@ func (p *Prober) Sweep(ctx context.Context, targets iter.Seq[netip.Addr]) iter.S
 
 // Run asks who answers for each of the targets and yields a Result for each as
 // soon as it is settled, in no particular order. A target that is given several
-// times is asked as if it were given once. What a Result says it says in the
-// same sense as one of ProbeAll, but for this: its counters of frames and
-// its Drops are of the time since the target was asked last, RTT and WonRounds are of the first request
-// only, as no later reply can be told from a late one to an earlier request
-// (RFC 6298, section 3), and Rounds may differ between targets. All responders
-// of a target were seen if its Result has no Reasons.
+// times is asked as if it were given once. All responders of a target were seen if
+// its Result has no Reasons.
+//
+// What a Result says it says in the same sense as one of ProbeAll, but for this.
+// Counters of frames are of the sweep so far, Drops of the time since the target
+// was asked last. RTT and WonRounds are of the first request only, as a later
+// reply may be a late one to an earlier request (RFC 6298, section 3).
+// DoubleAnswers counts all replies beyond all requests. Rounds differ between
+// targets.
 //
 // If ctx ends or the link goes down, the targets that are not settled are
 // yielded all the same, with a Reason. The error is about the call itself, comes

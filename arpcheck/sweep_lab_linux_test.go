@@ -106,3 +106,52 @@ func sweepOften(t *testing.T, from *netnstest.Host, targets, nodes int) (took []
 	}
 	return took
 }
+
+// The sender of each target is what a probe takes, though the kernel is asked
+// for one route for many targets; so is whether this host holds it.
+func TestLabSweepSenders(t *testing.T) {
+	t.Parallel()
+	s := netnstest.New(t)
+	from, err := s.AddNode("w1", netip.MustParsePrefix("10.0.3.50/24"))
+	require.NoError(t, err)
+	for _, prefix := range []string{"10.1.0.129/25", "10.1.1.9/30", "172.30.0.9/16"} {
+		require.NoError(t, from.AddAddr("eth0", netip.MustParsePrefix(prefix)))
+	}
+	for _, route := range []string{"10.1.2.0/24", "10.1.2.7/32", "0.0.0.0/0"} {
+		require.NoError(t, from.AddRoute(netip.MustParsePrefix(route), netip.Addr{}, "eth0"))
+	}
+	_, err = from.AddNIC("eth1", netip.MustParsePrefix("10.1.3.1/24"))
+	require.NoError(t, err)
+	require.NoError(t, from.HoldVIP(netip.MustParseAddr("10.1.0.200")))
+	require.NoError(t, from.HoldVIP(netip.MustParseAddr("10.1.3.200")))
+	p := openIn(t, from, "eth0")
+	p.Wait, p.Rounds = 10*time.Millisecond, 1
+	targets := append(addrs(1024)[1:], netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("172.30.7.7"))
+	probed, err := p.ProbeAll(t.Context(), targets)
+	require.NoError(t, err)
+	got := sweepAll(t, arpcheck.Sweep{Prober: p}, targets)
+	senders := map[arpcheck.Sender]int{}
+	for _, want := range probed {
+		require.Equal(t, want.Sender, got[want.Target].Sender, "%s", want.Target)
+		require.Equal(t, want.Reasons, got[want.Target].Reasons, "%s", want.Target)
+		senders[want.Sender]++
+	}
+	assert.Len(t, senders, 5, "%v", senders)
+}
+
+// A router that answers by proxy, late and for more targets than its queue holds.
+func TestLabSweepProxyARP(t *testing.T) {
+	t.Parallel()
+	s := netnstest.New(t)
+	router, err := s.AddNode("router", netip.MustParsePrefix("10.0.3.1/8"))
+	require.NoError(t, err)
+	require.NoError(t, router.SetProxyARP(true, netip.MustParsePrefix("10.1.0.0/16")))
+	from, err := s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
+	require.NoError(t, err)
+	p := openIn(t, from, "eth0")
+	p.Wait = 0
+	for _, r := range sweepAll(t, arpcheck.Sweep{Prober: p}, addrs(306)) {
+		require.Equal(t, arpcheck.Single, r.Verdict, "%+v", r)
+		require.Equal(t, router.MAC(), r.Responders[0].MAC)
+	}
+}

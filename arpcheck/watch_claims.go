@@ -144,7 +144,9 @@ func (c *claimed) note(mac MAC, at time.Time) {
 // beat looks for addresses that are lost. One that nobody has claimed yet can be
 // unanswered, too.
 func (t *claimTable) beat(now time.Time) {
-	for addr, c := range t.addrs {
+	for _, addr := range t.options.Addrs {
+		addr = addr.Unmap()
+		c := t.addrs[addr]
 		unanswered := c.asked >= unansweredAsks && now.Sub(c.lastAsked) >= t.options.ConflictWindow
 		silent := t.options.LostAfter > 0 && len(c.claimants) > 0 && now.Sub(c.since) >= t.options.LostAfter
 		if c.lost || !unanswered && !silent {

@@ -72,37 +72,124 @@ func TestLabWatchRenameAndGone(t *testing.T) {
 	require.ErrorContains(t, last, "open another Prober")
 }
 
-// The socket filter keeps out what is not watched, and is taken off again.
-func TestLabWatchFilter(t *testing.T) {
+// heard is how many frames come within a window.
+func heard(t *testing.T, p *arpcheck.Prober) (n int) {
+	t.Helper()
+	frames := make([]arpcheck.Frame, 64)
+	require.NoError(t, p.Conn.SetReadDeadline(time.Now().Add(labWait)))
+	for {
+		got, err := p.Conn.Receive(frames)
+		if err != nil {
+			return n
+		}
+		n += got
+	}
+}
+
+// While only some addresses are of interest the socket filter keeps out the rest;
+// afterwards the Conn is as before.
+func TestLabWatchRestoresTheConn(t *testing.T) {
 	t.Parallel()
 	nodes, from := lab(t, 1)
 	p := openIn(t, from, "eth0")
-	frames := make([]arpcheck.Frame, 64)
-	heard := func() (n int) {
-		require.NoError(t, p.Conn.SetReadDeadline(time.Now().Add(labWait)))
-		for {
-			got, err := p.Conn.Receive(frames)
-			if err != nil {
-				return n
-			}
-			n += got
-		}
-	}
-	other := arpwire.Request(nodes[0].MAC(), vip.Next(), vip.Next().Next()).Append(nil, 60)
-	watched := arpwire.Request(nodes[0].MAC(), vip.Next(), vip).Append(nil, 60)
 	inject := func() {
+		other := arpwire.Request(nodes[0].MAC(), vip.Next(), vip.Next().Next()).Append(nil, 60)
+		watched := arpwire.Request(nodes[0].MAC(), vip.Next(), vip).Append(nil, 60)
 		for _, frame := range [][]byte{other, watched, other} {
 			require.NoError(t, nodes[0].Inject(frame))
 		}
 	}
-	time.AfterFunc(labWait, func() { _, _ = nodes[0].AnnounceWith(netnstest.Announcement{VIPs: []netip.Addr{vip}}) })
+	for _, err := range p.Soak(t.Context(), arpcheck.SoakPlan{Target: vip}) {
+		require.NoError(t, err)
+		inject()
+		assert.Equal(t, 1, heard(t, p), "in the loop's body the filter is on")
+		break
+	}
+	time.AfterFunc(labWait, func() { _, _ = nodes[0].Announce(vip) })
 	for _, err := range p.Watch(t.Context(), arpcheck.WatchOptions{Addrs: []netip.Addr{vip}}) {
 		require.NoError(t, err)
-		heard() // in the loop's body the filter is on
-		inject()
-		assert.Equal(t, 1, heard())
 		break
 	}
 	inject()
-	assert.GreaterOrEqual(t, heard(), 3)
+	assert.GreaterOrEqual(t, heard(t, p), 3)
+	assert.Equal(t, arpcheck.Single, probe(t, p).Verdict)
+}
+
+// More frames than one Receive takes, or a block of the ring holds, all arrive, with
+// what is known of them; what does not fit is counted.
+func TestLabWatchManyFrames(t *testing.T) {
+	t.Parallel()
+	nodes, from := lab(t, 1)
+	p := openIn(t, from, "eth0")
+	sender := openIn(t, nodes[0], "eth0")
+	const macs, times = 7, 500
+	var frames [][]byte
+	for i := range macs * times {
+		q := arpwire.Request([6]byte{2, 8, 0, 0, 0, byte(i % macs)}, vip, vip)
+		if i%macs == 0 {
+			q.VLAN = 9
+		}
+		frames = append(frames, q.Append(nil, 60))
+	}
+	time.AfterFunc(labWait, func() {
+		for rest := frames; len(rest) > 0; {
+			n, err := sender.Conn.Send(rest)
+			if err != nil {
+				return
+			}
+			rest = rest[n:]
+		}
+	})
+	count := map[arpcheck.MAC]int{}
+	total := 0
+	o := arpcheck.WatchOptions{Addrs: []netip.Addr{vip}, Every: time.Second}
+	for e, err := range p.Watch(t.Context(), o) {
+		require.NoError(t, err)
+		assert.WithinDuration(t, time.Now(), e.At, 10*time.Second)
+		switch e.Kind {
+		case arpcheck.ClaimGratuitous:
+			count[e.MAC] += e.Count
+			assert.Equal(t, e.MAC[5] == 0, e.VLAN == 9, "%+v", e)
+			total += e.Count
+		case arpcheck.WatchDropped:
+			total += e.Count
+		}
+		if total >= macs*times {
+			break
+		}
+	}
+	assert.Equal(t, macs*times, total)
+	assert.Len(t, count, macs)
+}
+
+// A flood of claims by made-up MACs, as fast as they can be sent, does not end the
+// Watch, and is told in few events.
+func TestLabWatchFlood(t *testing.T) {
+	t.Parallel()
+	nodes, from := lab(t, 1)
+	p := openIn(t, from, "eth0")
+	sender := openIn(t, nodes[0], "eth0")
+	const flood = 100_000
+	time.AfterFunc(labWait, func() {
+		batch := make([][]byte, 50)
+		for n := 0; n < flood; n += len(batch) {
+			for i := range batch {
+				k := n + i
+				batch[i] = arpwire.Request([6]byte{2, 8, 0, byte(k >> 16), byte(k >> 8), byte(k)}, vip, vip).Append(nil, 60)
+			}
+			_, _ = sender.Conn.Send(batch)
+		}
+		_, _ = nodes[0].Announce(vip)
+	})
+	events, last := 0, time.Now()
+	for e, err := range p.Watch(t.Context(), arpcheck.WatchOptions{Addrs: []netip.Addr{vip}, Every: time.Second}) {
+		require.NoError(t, err)
+		events++
+		if e.MAC == nodes[0].MAC() {
+			last = time.Now()
+			break
+		}
+	}
+	assert.WithinDuration(t, time.Now(), last, time.Second)
+	assert.Less(t, events, 500)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// coalesce is how long frames are let gather before they are read: at 10,000
-	// frames a second it is the wake-ups that cost, not the frames.
+	// coalesce is how long frames are let gather before they are read, unless the Conn
+	// does that: it is the wake-ups that cost, not the frames.
 	coalesce = 10 * time.Millisecond
 	// heartbeat is how often the interface is looked at, and how long silence may
 	// last before a ClaimLost is noticed.
@@ -22,6 +22,7 @@ type watcher struct {
 	*Prober
 	WatchOptions
 	listen listener
+	pause  time.Duration // after frames were read
 	claims claimTable
 	limits limiter
 	yield  func(ClaimEvent, error) bool
@@ -33,7 +34,7 @@ type watcher struct {
 }
 
 func newWatcher(p *Prober, o WatchOptions, yield func(ClaimEvent, error) bool) *watcher {
-	w := &watcher{Prober: p, WatchOptions: o, listen: listener{conn: p.Conn}, yield: yield, link: p.Link}
+	w := &watcher{Prober: p, WatchOptions: o, listen: listener{conn: p.Conn}, pause: coalesce, yield: yield, link: p.Link}
 	w.limits = newLimiter(o.Every, o.MaxEvents, w.send)
 	w.claims = newClaimTable(o, func(e ClaimEvent) { w.limits.add(e, time.Now()) })
 	return w
@@ -61,8 +62,8 @@ func (w *watcher) run(ctx context.Context) (err error) {
 		case errors.Is(err, ErrLinkDown):
 			w.setDown(true)
 			w.tick, err = time.Time{}, nil
-		case err == nil && !w.ended:
-			err = pause(ctx, coalesce)
+		case err == nil && !w.ended && w.pause > 0:
+			err = pause(ctx, w.pause)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

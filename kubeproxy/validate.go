@@ -141,15 +141,10 @@ func (l loggingSection) validate(p *problems, gates map[string]bool) {
 		p.add(m.FilePattern == "" || strings.ContainsAny(m.FilePattern, "=,"), path, "has the pattern %q", clip(m.FilePattern))
 		p.add(m.Verbosity > math.MaxInt32, path, "has a verbosity above %d", math.MaxInt32)
 	}
-	if gates["LoggingAlphaOptions"] || gates["AllAlpha"] {
-		return
-	}
-	for _, r := range []struct {
-		path string
-		logRouting
-	}{{"logging.options.text", l.Options.Text}, {"logging.options.json", l.Options.JSON}} {
-		p.add(r.SplitStream || !r.InfoBufferSize.IsZero(), r.path, "wants the feature gate LoggingAlphaOptions")
-	}
+	// splitStream wants the gate too, but copyLogsFromFlags resets it before the check.
+	alpha := gates["LoggingAlphaOptions"] || gates["AllAlpha"]
+	p.add(!alpha && !l.Options.Text.InfoBufferSize.IsZero(), "logging.options.text.infoBufferSize", "wants the feature gate LoggingAlphaOptions")
+	p.add(!alpha && !l.Options.JSON.InfoBufferSize.IsZero(), "logging.options.json.infoBufferSize", "wants the feature gate LoggingAlphaOptions")
 }
 
 // hostPort takes an empty text, for which there is a default, an address, to

@@ -24,7 +24,7 @@ func (a *app) executors(f strictarp.Facts) (strictarp.Executors, error) {
 	if f.KubeProxy != nil {
 		for _, config := range f.KubeProxy.Configs {
 			if source := config.Source; source.Kind == kubeproxy.SourceConfigMap {
-				all = append(all, strictarp.KubeProxyExecutor{Cluster: c.kubeProxy(source.Namespace), Change: kubeproxy.Change{Source: source}, Progress: a.rollout})
+				all = append(all, strictarp.KubeProxyExecutor{Cluster: c.kubeProxy(source.Namespace), Change: kubeproxy.Change{Source: source, Poll: a.poll}, Progress: a.rollout})
 			}
 		}
 	}

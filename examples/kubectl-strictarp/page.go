@@ -24,15 +24,15 @@ const minColumn = 20
 // para writes text in lines of the page's width, indented, behind a label.
 func (p *page) para(indent int, label, text string) {
 	text = visible(text)
+	width, hang := p.width-indent, ""
 	if label != "" {
 		text = label + " " + text
+		width, hang = width-2, "  "
 	}
-	for i, line := range wrap(text, max(p.width-indent, minColumn)) {
-		pad := strings.Repeat(" ", indent)
-		if i > 0 && label != "" {
-			pad += "  "
-		}
+	pad := strings.Repeat(" ", indent)
+	for _, line := range wrap(text, max(width, minColumn)) {
 		p.WriteString(pad + line + "\n")
+		pad = strings.Repeat(" ", indent) + hang
 	}
 }
 
@@ -89,7 +89,8 @@ func (p *page) table(indent int, title []string, rows ...[]string) {
 		}
 		left -= widest + 2
 	}
-	w := tabwriter.NewWriter(&p.Builder, 0, 8, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)
 	for _, row := range all {
 		cells := make([]string, len(row))
 		for i, cell := range row {
@@ -108,6 +109,9 @@ func (p *page) table(indent int, title []string, rows ...[]string) {
 		}
 	}
 	_ = w.Flush() // a Builder takes everything
+	for line := range strings.Lines(text.String()) {
+		p.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
 }
 
 // names joins names, of many only the first.

@@ -112,13 +112,21 @@ func (p *page) evidence(indent int, k kind) {
 // commands writes what is to be done; of very much only the beginning.
 func (p *page) commands(indent int, lines []string) {
 	const most = 12
-	if len(lines) > most && !p.wide {
-		p.lines(indent, lines[:most]...)
-		p.para(indent, "", fmt.Sprintf("... and %d more (-o wide).", len(lines)-most))
-		return
+	for i, line := range lines {
+		if i == most && !p.wide {
+			p.para(indent, "", fmt.Sprintf("... and %d more (-o wide).", len(lines)-most))
+			return
+		}
+		if byHand, ok := strings.CutPrefix(line, manual); ok {
+			p.para(indent, "By hand:", byHand)
+		} else {
+			p.lines(indent, line)
+		}
 	}
-	p.lines(indent, lines...)
 }
+
+// manual begins the text of a step for people.
+const manual = "manual: "
 
 // avoid writes what does harm, once for each reason.
 func (p *page) avoid(indent int, r root) {
@@ -135,6 +143,9 @@ func (p *page) avoid(indent int, r root) {
 		}
 	}
 	for _, why := range unique(whys) {
+		for i, step := range steps[why] {
+			steps[why][i] = strings.TrimPrefix(step, manual)
+		}
 		text := p.names(steps[why])
 		if p.wide {
 			text += ": " + why

@@ -28,6 +28,7 @@ type world struct {
 	linkTo                   func(netip.Addr) (arpcheck.Hop, error)
 	observe                  func(context.Context, strictarp.ObserveOptions) (strictarp.NodeFacts, []strictarp.Missing)
 	neighbours               strictarp.NeighbourCache // this machine's
+	poll                     time.Duration            // between looks at a rollout; 0: as kubeproxy.Change has it
 }
 
 // defaultWidth is that of a terminal, in columns, and of text for nobody in

@@ -145,4 +145,3 @@ func scan(ctx context.Context, client *netnstest.Host, args []string, input stri
 	}
 	return m, err
 }
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -14,17 +15,21 @@ import (
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
+// maxTargets is how many addresses are in the block that nodes hold.
+const maxTargets = 65534
+
 type config struct {
 	targets, nodes, runs int
-	slow                 bool
-	defaultScan          bool
-	buffer               int
+	answered             int // of targets; 0 for all
+	slow, defaultScan    bool
+	buffer               int // bytes; 0 for what Open makes it
 }
 
 func main() {
 	var c config
 	flag.IntVar(&c.targets, "targets", 306, "`number` of addresses")
 	flag.IntVar(&c.nodes, "nodes", 3, "`number` of nodes that answer for each")
+	flag.IntVar(&c.answered, "answered", 0, "`number` of addresses that nodes hold, spread over all; default all")
 	flag.IntVar(&c.runs, "runs", 10, "`number` of turns")
 	flag.BoolVar(&c.slow, "slow", false, "put the client behind a port of 5 Mbit/s")
 	flag.BoolVar(&c.defaultScan, "default-scan", false, "also run arp-scan with its defaults, 500 requests a second")
@@ -35,7 +40,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, c); err != nil {
+	if err := run(ctx, c, os.Stdout); err != nil {
 		stop()
 		fail(err)
 	}
@@ -46,7 +51,27 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func run(ctx context.Context, c config) error {
+// held is how many of the targets the nodes hold.
+func (c config) held(targets int) int {
+	if c.answered > 0 {
+		return min(c.answered, targets)
+	}
+	return targets
+}
+
+// spread returns n of the targets, as far from each other as can be.
+func spread(targets []netip.Addr, n int) []netip.Addr {
+	some := make([]netip.Addr, 0, n)
+	for i := range n {
+		some = append(some, targets[i*len(targets)/n])
+	}
+	return some
+}
+
+func run(ctx context.Context, c config, to io.Writer) error {
+	if c.targets < 1 || c.targets > maxTargets || c.nodes < 1 || c.nodes > 500 || c.runs < 1 {
+		return fmt.Errorf("%d targets, %d nodes, %d turns: want at least one of each, and at most %d targets and 500 nodes", c.targets, c.nodes, c.runs, maxTargets)
+	}
 	targets := make([]netip.Addr, c.targets)
 	addr := netip.MustParseAddr("10.1.0.1")
 	for i := range targets {
@@ -58,7 +83,7 @@ func run(ctx context.Context, c config) error {
 		return err
 	}
 	defer segment.Close()
-	fmt.Printf("%d targets, %d nodes; the lab took %s to make\n", c.targets, c.nodes, time.Since(begun).Round(time.Millisecond))
+	fmt.Fprintf(to, "%d targets, %d nodes; the lab took %s to make\n", c.targets, c.nodes, time.Since(begun).Round(time.Millisecond))
 	contenders, closeAll, err := enter(c, client, targets)
 	if err != nil {
 		return err
@@ -79,7 +104,7 @@ func run(ctx context.Context, c config) error {
 			time.Sleep(20 * time.Millisecond) // what is still under way
 		}
 	}
-	report(os.Stdout, contenders, c.targets*c.nodes)
+	report(to, contenders, c.held(len(targets))*c.nodes)
 	return nil
 }
 
@@ -96,7 +121,7 @@ func build(c config, targets []netip.Addr) (*netnstest.Segment, *netnstest.Host,
 			if err != nil {
 				return nil, err
 			}
-			if err := hold(n, targets); err != nil {
+			if err := hold(n, spread(targets, c.held(len(targets)))); err != nil {
 				return nil, err
 			}
 		}
@@ -122,7 +147,7 @@ func requests(client *netnstest.Host, targets []netip.Addr) [][]byte {
 }
 
 func enter(c config, client *netnstest.Host, targets []netip.Addr) ([]contender, func(), error) {
-	pairs := c.targets * c.nodes
+	pairs := c.held(len(targets)) * c.nodes
 	floor, closeFloor, err := floorOf(client, requests(client, targets), pairs)
 	if err != nil {
 		return nil, nil, err

@@ -161,8 +161,10 @@ func TestHash(t *testing.T) {
 		"weight":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.IPVS.Services[0].RealServers[0].Weight = 1 },
 		"responders": func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Responders[1].MAC[5] = 9 },
 		"verdict":    func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Verdict = arpcheck.None },
-		"double":     func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Responders[0].DoubleAnswer = true },
-		"missing":    func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Missing = nil },
+		"double": func(_ *strictarp.NodeFacts, f *strictarp.Facts) {
+			f.Vantages[0].Probes[0].Responders[0].DoubleAnswer = true
+		},
+		"missing": func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Missing = nil },
 	} {
 		f := factsOf("w1", start)
 		n := f.Nodes["w1"]
@@ -257,8 +259,10 @@ func TestDecodeRefuses(t *testing.T) {
 			d := cm.BinaryData[exchange.DataKey]
 			cm.BinaryData[exchange.DataKey] = d[:len(d)/2]
 		}, exchange.ErrNotFacts},
-		"no JSON":     {func(cm *corev1.ConfigMap) { cm.BinaryData[exchange.DataKey] = zip(t, "{") }, exchange.ErrNotFacts},
-		"no node":     {func(cm *corev1.ConfigMap) { cm.BinaryData[exchange.DataKey] = zip(t, `{"version":1,"nodes":{"w2":{}}}`) }, exchange.ErrNotFacts},
+		"no JSON": {func(cm *corev1.ConfigMap) { cm.BinaryData[exchange.DataKey] = zip(t, "{") }, exchange.ErrNotFacts},
+		"no node": {func(cm *corev1.ConfigMap) {
+			cm.BinaryData[exchange.DataKey] = zip(t, `{"version":1,"nodes":{"w2":{}}}`)
+		}, exchange.ErrNotFacts},
 		"newer facts": {func(cm *corev1.ConfigMap) { cm.BinaryData[exchange.DataKey] = zip(t, `{"version":99}`) }, errors.ErrUnsupported},
 		"bomb": {func(cm *corev1.ConfigMap) {
 			cm.BinaryData[exchange.DataKey] = zip(t, strings.Repeat(" ", exchange.MaxPlainBytes+1))

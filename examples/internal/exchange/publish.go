@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strictarp/strictarp"
 )
@@ -54,6 +55,7 @@ type Publisher struct {
 	hash    string    // of what was written last; empty if not known
 	version string    // its resourceVersion; empty if there is none, or it is not known
 	checked time.Time // when it was there
+	owned   types.UID // of the Node that it was written to go with; empty if with none
 	lease   *coordinationv1.Lease
 }
 
@@ -69,11 +71,12 @@ func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts) (written boo
 	if err != nil {
 		return false, fmt.Errorf("exchange: write the facts of %s: %w", p.Node, err)
 	}
-	if since := time.Since(p.checked); hash == p.hash && since >= 0 && since < orDefault(p.Recheck, DefaultRecheck) {
+	same := func() bool { return hash == p.hash && p.owned == p.ownerUID() }
+	if since := time.Since(p.checked); same() && since >= 0 && since < orDefault(p.Recheck, DefaultRecheck) {
 		return false, nil
 	}
-	if !p.checked.IsZero() && hash == p.hash || p.version == "" {
-		if err := p.look(ctx); err != nil || hash == p.hash {
+	if same() || p.version == "" {
+		if err := p.look(ctx); err != nil || same() {
 			return false, err
 		}
 	}
@@ -87,6 +90,13 @@ func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts) (written boo
 	return true, p.write(ctx, cm)
 }
 
+func (p *Publisher) ownerUID() types.UID {
+	if p.Owner == nil {
+		return ""
+	}
+	return p.Owner.UID
+}
+
 // look finds out what is there.
 func (p *Publisher) look(ctx context.Context) error {
 	p.hash, p.version = "", ""
@@ -97,7 +107,10 @@ func (p *Publisher) look(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("exchange: read configmap/%s in %s: %w", Name(p.Node), p.Namespace, err)
 	}
-	p.version = cm.ResourceVersion
+	p.version, p.owned = cm.ResourceVersion, ""
+	if len(cm.OwnerReferences) > 0 {
+		p.owned = cm.OwnerReferences[0].UID
+	}
 	// Somebody may have edited it, or another form was written.
 	if _, _, err := Decode(cm); err == nil {
 		p.hash, p.checked = cm.Annotations[HashAnnotation], time.Now()
@@ -116,7 +129,7 @@ func (p *Publisher) write(ctx context.Context, cm *corev1.ConfigMap) error {
 			got, err = p.ConfigMaps.Update(ctx, cm, metav1.UpdateOptions{})
 		}
 		if err == nil {
-			p.hash, p.version, p.checked = cm.Annotations[HashAnnotation], got.ResourceVersion, time.Now()
+			p.hash, p.version, p.checked, p.owned = cm.Annotations[HashAnnotation], got.ResourceVersion, time.Now(), p.ownerUID()
 			return nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

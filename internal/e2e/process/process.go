@@ -25,6 +25,9 @@ type Spec struct {
 	// NS is the network namespace it runs in; nil: the caller's, and then it is
 	// killed when the caller ends however it does.
 	NS *netns.NS
+	// Mounts are directories, by what they are bound to, that it alone sees so. The
+	// caller's main function has to begin with Main.
+	Mounts map[string]string
 }
 
 // Process is a running program. It is safe for concurrent use.
@@ -43,8 +46,7 @@ func Start(s Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", s.name(), err)
 	}
 	defer log.Close()
-	cmd := exec.Command(s.Path, s.Args...)
-	cmd.Env = append(os.Environ(), s.Env...)
+	cmd := s.command()
 	cmd.Stdout, cmd.Stderr = log, log
 	p := &Process{spec: s, done: make(chan struct{})}
 	started := make(chan error)
@@ -53,6 +55,16 @@ func Start(s Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", s.name(), err)
 	}
 	return p, nil
+}
+
+func (s Spec) command() *exec.Cmd {
+	cmd := exec.Command(s.Path, s.Args...)
+	if len(s.Mounts) > 0 {
+		cmd = exec.Command("/proc/self/exe", append([]string{s.Path}, s.Args...)...)
+	}
+	cmd.Env = append(os.Environ(), s.Env...)
+	s.isolate(cmd)
+	return cmd
 }
 
 func (s Spec) name() string { return filepath.Base(s.Path) }
@@ -65,8 +77,6 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	start := cmd.Start
 	if p.spec.NS != nil {
 		start = func() error { return p.spec.NS.Do(cmd.Start) }
-	} else {
-		dieWithParent(cmd)
 	}
 	err := start()
 	if err == nil {

@@ -66,10 +66,11 @@ func TestShapesTable(t *testing.T) {
 
 // A gate outlives the text that sets it, so each text has a process of its own.
 func TestGates(t *testing.T) {
-	const routing = "\nlogging: {options: {text: {splitStream: true}}}"
+	const routing = "\nlogging: {options: {text: {infoBufferSize: 1Ki, splitStream: true}}}"
 	for _, gates := range []string{
 		"{KubeProxyIPVS: false}", "{KubeProxyIPVS: true}", "{SupportIPVSProxyMode: true}", "{NFTablesProxyMode: true}", "{AllAlpha: false}", "{AllBeta: false}",
-		"{AllAlpha: true}" + routing, "{AllAlpha: false}" + routing, "{LoggingAlphaOptions: true}" + routing, "{LoggingAlphaOptions: false, AllAlpha: true}" + routing, "{}" + routing,
+		"{AllAlpha: false}" + routing, "{LoggingAlphaOptions: true}" + routing, "{LoggingAlphaOptions: false}" + routing, "{}" + routing,
+		"{}\nlogging: {options: {text: {splitStream: true}}}",
 	} {
 		text := []byte(header + "mode: ipvs\nfeatureGates: " + gates + "\n")
 		compare(t, text, ask(t, [][]byte{text})[0])

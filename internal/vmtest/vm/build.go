@@ -92,6 +92,14 @@ func unique(list []Package) []Package {
 type Built struct {
 	Init  string   // the file of the guest's first program
 	Tests []string // the files of the packages' test programs, in their order
+	Files []File   // what else the machine is to have
+}
+
+// File is a file for the machine.
+type File struct {
+	Name string // where it is put
+	Perm uint32
+	From string // where it is
 }
 
 // BuildTests builds the packages' test programs and the guest's first program

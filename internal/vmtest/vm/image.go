@@ -14,9 +14,9 @@ import (
 )
 
 // WriteImage writes the machine's first file system, as an archive that the
-// kernel unpacks: the guest's first program, the plan, the modules, and each
-// package's test program in a directory as in the source tree, with its files
-// and testdata: tests may read both.
+// kernel unpacks: the guest's first program, the plan, the modules, further files,
+// and each package's test program in a directory as in the source tree, with its
+// files and testdata: tests may read both.
 func WriteImage(w io.Writer, plan wire.Plan, modules []Module, packages []Package, built Built) error {
 	a := image{cpio.NewWriter(w)}
 	if err := a.system(plan, built.Init); err != nil {
@@ -24,6 +24,15 @@ func WriteImage(w io.Writer, plan wire.Plan, modules []Module, packages []Packag
 	}
 	for i, m := range modules {
 		if err := a.File(plan.Modules[i], 0o644, m.Data); err != nil {
+			return fmt.Errorf("write image: %w", err)
+		}
+	}
+	for _, f := range built.Files {
+		data, err := os.ReadFile(f.From)
+		if err == nil {
+			err = a.File(f.Name, f.Perm, data)
+		}
+		if err != nil {
 			return fmt.Errorf("write image: %w", err)
 		}
 	}

@@ -61,14 +61,15 @@ func TestWriteImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"init": "INIT", "0.test": "TEST-A", "1.test": "TEST-B",
+		"init": "INIT", "0.test": "TEST-A", "1.test": "TEST-B", "tool": "TOOL",
 		"a/a.go": "package a", "a/testdata/fuzz/FuzzX/1": "seed", "a/sub/b.go": "package b", "a/sub/testdata/of-b": "",
 		"a/a.txt": "embedded", "b/b.go": "package b",
 	})
 	require.NoError(t, os.Symlink("a.txt", filepath.Join(dir, "a/link")))
 	modules := []vm.Module{{Name: "nf_conntrack", Data: []byte("NFCT")}, {Name: "ip_vs", Data: []byte("IPVS")}}
 	packages := []vm.Package{{Path: "example.org/m/a", Dir: filepath.Join(dir, "a"), Rel: "a"}, {Path: "example.org/m", Dir: filepath.Join(dir, "b"), Rel: "."}}
-	built := vm.Built{Init: filepath.Join(dir, "init"), Tests: []string{filepath.Join(dir, "0.test"), filepath.Join(dir, "1.test")}}
+	built := vm.Built{Init: filepath.Join(dir, "init"), Tests: []string{filepath.Join(dir, "0.test"), filepath.Join(dir, "1.test")},
+		Files: []vm.File{{Name: "/usr/sbin/tool", Perm: 0o755, From: filepath.Join(dir, "tool")}, {Name: "/usr/sbin/alias", Perm: 0o644, From: filepath.Join(dir, "tool")}}}
 	plan := vm.NewPlan(modules, packages, []string{"-test.v"}, []string{"A=b"}, time.Minute)
 	var b bytes.Buffer
 	require.NoError(t, vm.WriteImage(&b, plan, modules, packages, built))
@@ -92,6 +93,7 @@ func TestWriteImage(t *testing.T) {
 	assert.Equal(t, map[string]string{
 		"init": "INIT (may run)", "etc/": "", "bin/": "", "dev/": "", "dev/console (device)": "",
 		"modules/": "", "modules/nf_conntrack.ko": "NFCT", "modules/ip_vs.ko": "IPVS",
+		"usr/": "", "usr/sbin/": "", "usr/sbin/tool": "TOOL (may run)", "usr/sbin/alias": "TOOL",
 		"src/": "", "src/a/": "", "src/a/a.test": "TEST-A (may run)", "src/a/a.go": "package a", "src/a/a.txt": "embedded",
 		"src/a/testdata/": "", "src/a/testdata/fuzz/": "", "src/a/testdata/fuzz/FuzzX/": "", "src/a/testdata/fuzz/FuzzX/1": "seed",
 		"src/m.test": "TEST-B (may run)", "src/b.go": "package b",
@@ -114,4 +116,7 @@ func TestWriteImageErrors(t *testing.T) {
 		require.ErrorIs(t, err, fs.ErrNotExist, c.says)
 		assert.ErrorContains(t, err, c.says)
 	}
+	none := []vm.File{{Name: "/bin/none", From: filepath.Join(dir, "none")}}
+	err := vm.WriteImage(&bytes.Buffer{}, vm.NewPlan(nil, nil, nil, nil, time.Minute), nil, nil, vm.Built{Init: init, Files: none})
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }

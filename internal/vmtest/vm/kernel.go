@@ -27,18 +27,28 @@ type Kernel struct {
 // depends on. The package is downloaded with apt-get, unpacked into the
 // directory cache and kept there; nothing is installed.
 func FetchKernel(ctx context.Context, name, cache string) (Kernel, error) {
+	dir, err := FetchPackage(ctx, name, cache)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("%w (a kernel at hand can be named by -kernel and -modules)", err)
+	}
+	return FindKernel(dir)
+}
+
+// FetchPackage returns the directory that a Debian package, or the kernel's that it
+// depends on, is unpacked into: below cache, where it is kept. Nothing is
+// installed.
+func FetchPackage(ctx context.Context, name, cache string) (string, error) {
 	p, err := findPackage(ctx, name)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("find kernel package %s: %w (apt-get update brings apt's lists up to date; a kernel at hand can be named by -kernel and -modules)", name, err)
+		return "", fmt.Errorf("find package %s: %w (apt-get update brings apt's lists up to date)", name, err)
 	}
 	dir := filepath.Join(cache, p.file())
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		err = download(ctx, p, cache, dir)
-		if err != nil {
-			return Kernel{}, fmt.Errorf("fetch kernel package %s %s: %w", p.Name, p.Version, err)
+		if err := download(ctx, p, cache, dir); err != nil {
+			return "", fmt.Errorf("fetch package %s %s: %w", p.Name, p.Version, err)
 		}
 	}
-	return FindKernel(dir)
+	return dir, nil
 }
 
 // FindKernel returns the kernel below a directory that a kernel's package was

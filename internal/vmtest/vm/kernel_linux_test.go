@@ -63,11 +63,11 @@ func TestFetchKernelErrors(t *testing.T) {
 	cache := t.TempDir()
 	apt(t, `echo "E: Failed to fetch" >&2; touch half.deb; exit 100`)
 	_, err := vm.FetchKernel(t.Context(), "linux-image-none", cache)
-	require.ErrorContains(t, err, "find kernel package linux-image-none: apt-cache show")
+	require.ErrorContains(t, err, "find package linux-image-none: apt-cache show")
 	assert.ErrorContains(t, err, "E: No packages found")
 	assert.ErrorContains(t, err, "-kernel and -modules")
 	_, err = vm.FetchKernel(t.Context(), vm.DefaultKernel, cache)
-	require.ErrorContains(t, err, "fetch kernel package linux-image-6.1.0-57-cloud-amd64 1:6.1.192-3: apt-get download")
+	require.ErrorContains(t, err, "fetch package linux-image-6.1.0-57-cloud-amd64 1:6.1.192-3: apt-get download")
 	assert.ErrorContains(t, err, "E: Failed to fetch")
 	assertOnly(t, cache)
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/strictarp/strictarp"
+)
+
+// maxVIPs is how many addresses are asked for: at ten requests a second and three
+// requests each, what one pass does within five minutes.
+const maxVIPs = 1024
+
+// targets are the addresses that are asked for: those of LoadBalancer Services,
+// and those of a file.
+type targets struct {
+	file string // may not exist: then there are none in it
+
+	mu       sync.Mutex
+	services map[string][]netip.Addr // by namespace/name
+	changed  func()
+	synced   func() bool // of the informer; nil if Services are not read
+}
+
+// all returns the addresses, each once and in order, at most maxVIPs, and what
+// could not be found out.
+func (t *targets) all(node string) (vips []netip.Addr, missing []strictarp.Missing) {
+	miss := func(what string, err error, collect string) {
+		missing = append(missing, strictarp.Missing{What: what, Where: node, Err: err.Error(), Collect: collect})
+	}
+	if t.file != "" {
+		f, err := os.Open(t.file)
+		if err == nil {
+			vips, err = parseVIPs(f)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			miss("addresses of "+t.file, err, "write one IPv4 address a line")
+		}
+	}
+	t.mu.Lock()
+	for _, addrs := range t.services {
+		vips = append(vips, addrs...)
+	}
+	t.mu.Unlock()
+	if t.synced != nil && !t.synced() {
+		miss("LoadBalancer Services", errors.New("they were not read yet"), "see whether the API server is reached, and allow list and watch of services")
+	}
+	slices.SortFunc(vips, netip.Addr.Compare)
+	vips = slices.Compact(vips)
+	if len(vips) > maxVIPs {
+		miss("VIPs beyond the first", fmt.Errorf("%w: there are %d, of which %d are asked for", strictarp.ErrLimit, len(vips), maxVIPs), "probe from elsewhere, with whoanswers")
+		vips = vips[:maxVIPs]
+	}
+	return vips, missing
+}
+
+// parseVIPs reads one IPv4 address a line; # begins a comment. What stands before
+// an error is returned with it.
+func parseVIPs(r io.Reader) (vips []netip.Addr, err error) {
+	const most = 1 << 20
+	lines := bufio.NewScanner(io.LimitReader(r, most))
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		addr, err := netip.ParseAddr(text)
+		if err != nil {
+			return vips, fmt.Errorf("line %d: %.64q is no address", n, text)
+		}
+		if addr = addr.Unmap(); !askable(addr) {
+			return vips, fmt.Errorf("line %d: %s is no unicast IPv4 address", n, addr)
+		}
+		if vips = append(vips, addr); len(vips) > maxVIPs {
+			return vips, fmt.Errorf("line %d: %w: %d addresses are taken", n, strictarp.ErrLimit, maxVIPs)
+		}
+	}
+	return vips, lines.Err()
+}
+
+// askable reports whether ARP can ask for an address.
+func askable(addr netip.Addr) bool {
+	return addr.Is4() && !addr.IsUnspecified() && !addr.IsLoopback() && !addr.IsMulticast() && addr != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// watch follows the LoadBalancer Services until stop is closed. The API server
+// selects them, and of each no more than the addresses is kept.
+func (t *targets) watch(client kubernetes.Interface, stop <-chan struct{}) (done func(), err error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.type", string(corev1.ServiceTypeLoadBalancer)).String()
+		}), informers.WithTransform(onlyAddresses))
+	informer := factory.Core().V1().Services().Informer()
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { t.put(o, false) },
+		UpdateFunc: func(_, o any) { t.put(o, false) },
+		DeleteFunc: func(o any) { t.put(o, true) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.synced = informer.HasSynced
+	t.mu.Unlock()
+	factory.Start(stop)
+	return factory.Shutdown, nil
+}
+
+func (t *targets) put(o any, gone bool) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	if err != nil {
+		return
+	}
+	var addrs []netip.Addr
+	if s, ok := o.(*corev1.Service); ok && !gone {
+		addrs = addressesOf(s)
+	}
+	t.mu.Lock()
+	same := slices.Equal(addrs, t.services[key])
+	if len(addrs) == 0 {
+		delete(t.services, key)
+	} else {
+		if t.services == nil {
+			t.services = map[string][]netip.Addr{}
+		}
+		t.services[key] = addrs
+	}
+	t.mu.Unlock()
+	if !same && t.changed != nil {
+		t.changed()
+	}
+}
+
+func addressesOf(s *corev1.Service) (addrs []netip.Addr) {
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return nil
+	}
+	for _, i := range s.Status.LoadBalancer.Ingress {
+		if addr, err := netip.ParseAddr(i.IP); err == nil && askable(addr.Unmap()) {
+			addrs = append(addrs, addr.Unmap())
+		}
+	}
+	return addrs
+}
+
+// onlyAddresses is an informer's transform.
+func onlyAddresses(o any) (any, error) {
+	s, ok := o.(*corev1.Service)
+	if !ok {
+		return o, nil
+	}
+	small := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion}}
+	small.Spec.Type = s.Spec.Type
+	small.Status.LoadBalancer.Ingress = s.Status.LoadBalancer.Ingress
+	return small, nil
+}
+
+// jittered spreads the work of many nodes.
+func jittered(d time.Duration, random func() float64) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*random()))
+}

@@ -1,0 +1,241 @@
+package strictarp_test
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/kubeproxy/kubeproxytest"
+)
+
+// TestLabFromFactsToCureAndBack goes all the way with every fault, without root:
+// observe, evaluate, plan, apply, verify, undo.
+func TestLabFromFactsToCureAndBack(t *testing.T) {
+	t.Parallel()
+	for _, s := range labScenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, s.situation)
+			l.makeFault(t, s)
+			before := l.snapshot(t)
+			findings := l.requireFault(t, s)
+
+			var picks []strictarp.Pick
+			if s.picks != nil {
+				picks = s.picks(findings)
+			}
+			plan, err := strictarp.NewPlan(findings, picks...)
+			require.NoError(t, err)
+			assert.Equal(t, s.plan, "\n"+plan.String())
+			l.requireDryRun(t, plan)
+
+			path := filepath.Join(t.TempDir(), "undo.json")
+			report, err := strictarp.Apply(t.Context(), plan, l.options(t, path))
+			require.NoError(t, err)
+			assert.True(t, report.Verification.Passed)
+			l.requireCured(t)
+			if s.manual != nil {
+				l.requireErrors(t, s.manual.left)
+				require.NoError(t, s.manual.do(l))
+				l.requireSingle(t)
+			}
+			l.requireClean(t)
+			l.boot(t)
+			l.requireClean(t)
+
+			l.undo(t, path)
+			if s.manual != nil {
+				require.NoError(t, s.manual.undo(l))
+			}
+			if s.kept != nil {
+				assert.Equal(t, before["configmap"], l.text(t))
+				l.requireErrors(t, s.kept)
+				if !s.boots {
+					return
+				}
+				l.boot(t)
+			}
+			assert.Equal(t, before, l.snapshot(t))
+			if s.suffer != nil {
+				s.suffer(l, t)
+			}
+			l.requireFault(t, s)
+		})
+	}
+}
+
+// TestLabResidueBites: why a cluster of which nothing is wrong on the wire has an
+// error.
+func TestLabResidueBites(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, kubeproxytest.Residue)
+	l.requireSingle(t)
+	l.boot(t)
+	loose := labScenarios()[0]
+	l.makeFault(t, loose)
+	l.requireFault(t, loose)
+}
+
+// TestLabRollsBack: plans that look right and are not enough are taken back by
+// themselves.
+func TestLabRollsBack(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		rules     []string // whose findings are to be cured
+		fresh     func(*lab) error
+		remaining string // in the error
+		looks     int
+	}{
+		"nobody made the client ask again": {
+			rules: []string{"kernel-answers-vip"}, remaining: "still there is stale-neighbour|10.0.3.20|client", looks: 1,
+		},
+		"something loosens a node again": {
+			rules: []string{"kernel-answers-vip", "stale-neighbour"}, looks: 2,
+			fresh:     func(l *lab) error { return l.nodes[2].SetStrictARP(false) },
+			remaining: "still there is kernel-answers-vip|w3|",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, kubeproxytest.Loose)
+			loose := labScenarios()[0]
+			l.makeFault(t, loose)
+			before := l.snapshot(t)
+			findings := l.requireFault(t, loose)
+			plan, err := strictarp.NewPlan(findings, onlyRules(pickSysctls(findings), findings, tt.rules...)...)
+			require.NoError(t, err)
+
+			o := l.options(t, filepath.Join(t.TempDir(), "undo.json"))
+			o.Rollback, o.Soak = true, time.Minute
+			o.Progress = func(p strictarp.Progress) {
+				if p.Looked != nil && tt.fresh != nil {
+					assert.NoError(t, tt.fresh(l))
+				}
+			}
+			report, err := strictarp.Apply(t.Context(), plan, o)
+			var failed *strictarp.VerifyError
+			require.ErrorAs(t, err, &failed)
+			require.ErrorContains(t, err, tt.remaining)
+			assert.Equal(t, tt.looks, report.Verification.Looks)
+			for _, r := range report.Steps {
+				if r.Step.Action == strictarp.SetSysctl {
+					assert.Equal(t, undone, r.Outcome, r.Step)
+				}
+			}
+			assert.Equal(t, before, l.snapshot(t))
+			l.mislead(t)
+			l.requireFault(t, loose)
+		})
+	}
+}
+
+// options apply a plan and look for some time whether it helps. The client goes
+// on meanwhile.
+func (l *lab) options(t *testing.T, undo string) strictarp.ApplyOptions {
+	t.Helper()
+	return strictarp.ApplyOptions{
+		Executors: l.executors(t), Undo: strictarp.UndoFile(undo), Soak: 100 * time.Millisecond, Every: 10 * time.Millisecond,
+		Verify: func(ctx context.Context) ([]strictarp.Finding, error) {
+			if _, err := l.client.Resolve(ctx, vip); err != nil {
+				return nil, err
+			}
+			return l.evaluate(ctx)
+		},
+	}
+}
+
+func (l *lab) undo(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	plan, err := strictarp.ReadUndo(file)
+	require.NoError(t, file.Close())
+	require.NoError(t, err)
+	_, err = strictarp.Apply(t.Context(), plan, strictarp.ApplyOptions{Executors: l.executors(t)})
+	require.NoError(t, err)
+}
+
+func (l *lab) requireDryRun(t *testing.T, p strictarp.Plan) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "none.json")
+	o := l.options(t, path)
+	o.DryRun = true
+	state, calls := l.snapshot(t), len(l.cluster.Calls())
+	entry, err := l.client.Neighbour(vip)
+	cached := err == nil
+	report, err := strictarp.Apply(t.Context(), p, o)
+	require.NoError(t, err)
+	for _, r := range report.Steps {
+		assert.Equal(t, planned, r.Outcome, r.Step)
+	}
+	for _, call := range l.cluster.Calls()[calls:] {
+		assert.False(t, call.Writes(), call)
+	}
+	assert.Equal(t, state, l.snapshot(t))
+	assert.NoFileExists(t, path)
+	if cached {
+		now, err := l.client.Neighbour(vip)
+		require.NoError(t, err)
+		assert.Equal(t, entry.MAC, now.MAC)
+	}
+}
+
+// requireFault requires that the scenario's errors are found, no others, and its
+// warnings.
+func (l *lab) requireFault(t *testing.T, s labScenario) []strictarp.Finding {
+	t.Helper()
+	findings, err := l.evaluate(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, s.errors, troubles(findings, strictarp.SeverityError))
+	require.Subset(t, troubles(findings, strictarp.SeverityWarning), s.warnings)
+	require.Empty(t, troubles(findings, strictarp.SeverityUnknown))
+	return findings
+}
+
+func (l *lab) requireErrors(t *testing.T, keys []string) {
+	t.Helper()
+	findings, err := l.evaluate(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, keys, troubles(findings, strictarp.SeverityError))
+}
+
+func (l *lab) requireClean(t *testing.T) {
+	t.Helper()
+	findings, err := l.evaluate(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, troubles(findings, strictarp.SeverityError, strictarp.SeverityWarning, strictarp.SeverityUnknown))
+}
+
+// requireSingle requires that one host answers each request once, the announcer.
+func (l *lab) requireSingle(t *testing.T) {
+	t.Helper()
+	r, err := l.probe(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, arpcheck.Single, r.Verdict, r)
+	assert.Equal(t, l.nodes[0].MAC(), r.Responders[0].MAC)
+	assert.Equal(t, r.Quality.Requests, r.Responders[0].Replies)
+}
+
+// requireCured requires it of the wire, of the client's cache and of the client's
+// connections.
+func (l *lab) requireCured(t *testing.T) {
+	t.Helper()
+	l.requireSingle(t)
+	mac, err := l.client.Resolve(t.Context(), vip)
+	require.NoError(t, err)
+	assert.Equal(t, l.nodes[0].MAC(), mac)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	served, err := l.client.Visit(ctx, netip.AddrPortFrom(vip, 80))
+	require.NoError(t, err)
+	assert.Equal(t, "w1", served)
+}
