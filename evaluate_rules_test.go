@@ -108,6 +108,13 @@ func wellFormed(t testing.TB, findings []strictarp.Finding) {
 		assert.True(t, known, f.Rule)
 		assert.NotEmpty(t, f.Subject, f.Rule)
 		assert.NotEmpty(t, f.Message, f.Rule)
+		if f.Severity > strictarp.SeverityUnknown {
+			assert.NotEmpty(t, f.Evidence, f.Key())
+		}
+		for _, e := range f.Evidence {
+			assert.NotEmpty(t, e.Observed, f.Key())
+			assert.NotEmpty(t, e.Source, f.Key())
+		}
 		if f.Severity == strictarp.SeverityUnknown {
 			assert.Contains(t, f.Message, "Collect: ", f.Key())
 		}

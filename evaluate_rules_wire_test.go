@@ -1,6 +1,8 @@
 package strictarp_test
 
 import (
+	"net/netip"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/strictarp/strictarp"
@@ -165,6 +167,13 @@ func wireFaultTests() []ruleTest {
 		{"stale-neighbour", "an entry of another node", func(s *scene) { s.cached(webVIP, "w2") },
 			[]string{"error stale-neighbour@" + webVIP, "error local-policy-drop@" + webVIP}},
 		{"stale-neighbour", "a failed entry", func(s *scene) { s.cached(webVIP, "w2").State = strictarp.NeighbourFailed }, nil},
+		{"stale-neighbour", "an entry of a node that has the address itself", func(s *scene) {
+			s.nodes["w3"].Neighbours = []strictarp.Neighbour{{Addr: netip.MustParseAddr(webVIP), MAC: mac("w2"), Link: "ens33", State: strictarp.NeighbourStale}}
+		}, nil},
+		{"stale-neighbour", "an entry of a node that lacks it", func(s *scene) {
+			s.link("w3", "kube-ipvs0").Addrs = addrs()
+			s.nodes["w3"].Neighbours = []strictarp.Neighbour{{Addr: netip.MustParseAddr(webVIP), MAC: mac("w2"), Link: "ens33", State: strictarp.NeighbourStale}}
+		}, []string{"error stale-neighbour@" + webVIP}},
 		{"stale-neighbour", "the announcer's second NIC", func(s *scene) {
 			s.nic("w1", "ens34")
 			s.cached(webVIP, "w1/ens34").State = strictarp.NeighbourStale

@@ -71,7 +71,7 @@ func newLab(t *testing.T, s kubeproxytest.Situation) *lab {
 	l.prober, err = l.observer.Open()
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.prober.Close()) })
-	l.prober.Wait = 300 * time.Millisecond
+	l.prober.Wait = 250 * time.Millisecond // an answer takes less than 1 ms, of a busy machine some 10
 	require.NoError(t, l.client.Do(func() (err error) {
 		l.cache, err = arpcheck.OpenNeighbours()
 		return err
@@ -80,12 +80,7 @@ func newLab(t *testing.T, s kubeproxytest.Situation) *lab {
 	return l
 }
 
-// evaluate observes everything and judges it.
-func (l *lab) evaluate(ctx context.Context) ([]strictarp.Finding, error) {
-	f, err := l.facts(ctx)
-	return strictarp.Evaluate(f), err
-}
-
+// facts are all there are, observed anew.
 func (l *lab) facts(ctx context.Context) (strictarp.Facts, error) {
 	f := strictarp.Facts{At: time.Now().UTC(), Nodes: map[string]strictarp.NodeFacts{}}
 	told, err := l.told(ctx)
@@ -204,7 +199,9 @@ func (l *lab) poison(t *testing.T) {
 	l.stir = func() error {
 		return errors.Join(w2.Forget(l.client.Addr()), w2.SendFrom(vip, l.client.Addr()))
 	}
-	for e, err := range l.cache.Watch(t.Context(), netnstest.NIC) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for e, err := range l.cache.Watch(ctx, netnstest.NIC) {
 		require.NoError(t, err)
 		if e.Type == arpcheck.NeighboursRead {
 			require.NoError(t, l.stir())
@@ -235,16 +232,8 @@ func (l *lab) snapshot(t *testing.T) map[string]string {
 	return all
 }
 
-func (l *lab) onNodes(f func(*netnstest.Host) error) error {
-	var errs []error
-	for _, n := range l.nodes {
-		errs = append(errs, f(n))
-	}
-	return errors.Join(errs...)
-}
-
-// troubles are the keys of findings that are more than information.
-func troubles(findings []strictarp.Finding, severities ...strictarp.Severity) []string {
+// keysOf returns the keys of findings of some severities.
+func keysOf(findings []strictarp.Finding, severities ...strictarp.Severity) []string {
 	keys := []string{}
 	for _, f := range findings {
 		if slices.Contains(severities, f.Severity) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/strictarp/strictarp"
 	"github.com/strictarp/strictarp/arpcheck"
-	"github.com/strictarp/strictarp/kubeproxy/kubeproxytest"
 )
 
 // TestLabFromFactsToCureAndBack goes all the way with every fault, without root:
@@ -23,10 +22,8 @@ func TestLabFromFactsToCureAndBack(t *testing.T) {
 	for _, s := range labScenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, s.situation)
-			l.makeFault(t, s)
+			l, findings := newFault(t, s)
 			before := l.snapshot(t)
-			findings := l.requireFault(t, s)
 
 			var picks []strictarp.Pick
 			if s.picks != nil {
@@ -41,15 +38,14 @@ func TestLabFromFactsToCureAndBack(t *testing.T) {
 			report, err := strictarp.Apply(t.Context(), plan, l.options(t, path))
 			require.NoError(t, err)
 			assert.True(t, report.Verification.Passed)
-			l.requireCured(t)
+			l.requireServed(t)
 			if s.manual != nil {
-				l.requireErrors(t, s.manual.left)
+				l.requireSingle(t, s.manual.left...)
 				require.NoError(t, s.manual.do(l))
-				l.requireSingle(t)
 			}
-			l.requireClean(t)
+			l.requireSingle(t)
 			l.boot(t)
-			l.requireClean(t)
+			l.requireSingle(t)
 
 			l.undo(t, path)
 			if s.manual != nil {
@@ -57,31 +53,16 @@ func TestLabFromFactsToCureAndBack(t *testing.T) {
 			}
 			if s.kept != nil {
 				assert.Equal(t, before["configmap"], l.text(t))
-				l.requireErrors(t, s.kept)
+				l.requireSingle(t, s.kept...)
 				if !s.boots {
 					return
 				}
 				l.boot(t)
 			}
 			assert.Equal(t, before, l.snapshot(t))
-			if s.suffer != nil {
-				s.suffer(l, t)
-			}
 			l.requireFault(t, s)
 		})
 	}
-}
-
-// TestLabResidueBites: why a cluster of which nothing is wrong on the wire has an
-// error.
-func TestLabResidueBites(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, kubeproxytest.Residue)
-	l.requireSingle(t)
-	l.boot(t)
-	loose := labScenarios()[0]
-	l.makeFault(t, loose)
-	l.requireFault(t, loose)
 }
 
 // TestLabRollsBack: plans that look right and are not enough are taken back by
@@ -106,11 +87,9 @@ func TestLabRollsBack(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, kubeproxytest.Loose)
 			loose := labScenarios()[0]
-			l.makeFault(t, loose)
+			l, findings := newFault(t, loose)
 			before := l.snapshot(t)
-			findings := l.requireFault(t, loose)
 			plan, err := strictarp.NewPlan(findings, onlyRules(pickSysctls(findings), findings, tt.rules...)...)
 			require.NoError(t, err)
 
@@ -132,7 +111,6 @@ func TestLabRollsBack(t *testing.T) {
 				}
 			}
 			assert.Equal(t, before, l.snapshot(t))
-			l.mislead(t)
 			l.requireFault(t, loose)
 		})
 	}
@@ -148,7 +126,8 @@ func (l *lab) options(t *testing.T, undo string) strictarp.ApplyOptions {
 			if _, err := l.client.Resolve(ctx, vip); err != nil {
 				return nil, err
 			}
-			return l.evaluate(ctx)
+			f, err := l.facts(ctx)
+			return strictarp.Evaluate(f), err
 		},
 	}
 }
@@ -189,53 +168,61 @@ func (l *lab) requireDryRun(t *testing.T, p strictarp.Plan) {
 	}
 }
 
+// newFault makes a lab with a scenario's fault, and finds it.
+func newFault(t *testing.T, s labScenario) (*lab, []strictarp.Finding) {
+	t.Helper()
+	l := newLab(t, s.situation)
+	if s.prepare != nil {
+		require.NoError(t, s.prepare(l))
+	}
+	return l, l.requireFault(t, s)
+}
+
 // requireFault requires that the scenario's errors are found, no others, and its
 // warnings.
 func (l *lab) requireFault(t *testing.T, s labScenario) []strictarp.Finding {
 	t.Helper()
-	findings, err := l.evaluate(t.Context())
+	if s.suffer != nil {
+		s.suffer(l, t)
+	}
+	f, err := l.facts(t.Context())
 	require.NoError(t, err)
-	require.ElementsMatch(t, s.errors, troubles(findings, strictarp.SeverityError))
-	require.Subset(t, troubles(findings, strictarp.SeverityWarning), s.warnings)
-	require.Empty(t, troubles(findings, strictarp.SeverityUnknown))
+	findings := strictarp.Evaluate(f)
+	require.ElementsMatch(t, s.errors, keysOf(findings, strictarp.SeverityError))
+	require.Subset(t, keysOf(findings, strictarp.SeverityWarning), s.warnings)
+	require.Empty(t, keysOf(findings, strictarp.SeverityUnknown))
 	return findings
 }
 
-func (l *lab) requireErrors(t *testing.T, keys []string) {
+// requireSingle requires that one host answers each request once, the announcer,
+// which the client has in its cache, and that nothing is found but the errors
+// named: without any, no warning either.
+func (l *lab) requireSingle(t *testing.T, errors ...string) {
 	t.Helper()
-	findings, err := l.evaluate(t.Context())
-	require.NoError(t, err)
-	require.ElementsMatch(t, keys, troubles(findings, strictarp.SeverityError))
-}
-
-func (l *lab) requireClean(t *testing.T) {
-	t.Helper()
-	findings, err := l.evaluate(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, troubles(findings, strictarp.SeverityError, strictarp.SeverityWarning, strictarp.SeverityUnknown))
-}
-
-// requireSingle requires that one host answers each request once, the announcer.
-func (l *lab) requireSingle(t *testing.T) {
-	t.Helper()
-	r, err := l.probe(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, arpcheck.Single, r.Verdict, r)
-	assert.Equal(t, l.nodes[0].MAC(), r.Responders[0].MAC)
-	assert.Equal(t, r.Quality.Requests, r.Responders[0].Replies)
-}
-
-// requireCured requires it of the wire, of the client's cache and of the client's
-// connections.
-func (l *lab) requireCured(t *testing.T) {
-	t.Helper()
-	l.requireSingle(t)
 	mac, err := l.client.Resolve(t.Context(), vip)
 	require.NoError(t, err)
-	assert.Equal(t, l.nodes[0].MAC(), mac)
+	require.Equal(t, l.nodes[0].MAC(), mac)
+	f, err := l.facts(t.Context())
+	require.NoError(t, err)
+	r := f.Vantages[0].Probes[0]
+	require.Equal(t, arpcheck.Single, r.Verdict, r)
+	require.Equal(t, l.nodes[0].MAC(), r.Responders[0].MAC)
+	require.Equal(t, r.Quality.Requests, r.Responders[0].Replies)
+
+	findings := strictarp.Evaluate(f)
+	require.ElementsMatch(t, errors, keysOf(findings, strictarp.SeverityError))
+	require.Empty(t, keysOf(findings, strictarp.SeverityUnknown))
+	if len(errors) == 0 {
+		require.Empty(t, keysOf(findings, strictarp.SeverityWarning))
+	}
+}
+
+// requireServed requires that the client's connections get to the endpoint.
+func (l *lab) requireServed(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	served, err := l.client.Visit(ctx, netip.AddrPortFrom(vip, 80))
 	require.NoError(t, err)
-	assert.Equal(t, "w1", served)
+	require.Equal(t, "w1", served)
 }

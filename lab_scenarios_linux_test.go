@@ -1,10 +1,10 @@
 package strictarp_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"github.com/vishvananda/netlink"
 
 	"github.com/strictarp/strictarp"
@@ -171,27 +171,23 @@ func onlyRules(picks []strictarp.Pick, findings []strictarp.Finding, rules ...st
 }
 
 func (l *lab) holdVIP() error {
-	return l.onNodes(func(n *netnstest.Host) error { return n.HoldVIP(vip) })
+	var errs []error
+	for _, n := range l.nodes {
+		errs = append(errs, n.HoldVIP(vip))
+	}
+	return errors.Join(errs...)
 }
 
 func (l *lab) removeDevices() error {
-	return l.onNodes(func(n *netnstest.Host) error {
-		return n.Do(func() error {
+	var errs []error
+	for _, n := range l.nodes {
+		errs = append(errs, n.Do(func() error {
 			link, err := netlink.LinkByName(netnstest.VIPDevice)
 			if err != nil {
 				return err
 			}
 			return netlink.LinkDel(link)
-		})
-	})
-}
-
-func (l *lab) makeFault(t *testing.T, s labScenario) {
-	t.Helper()
-	if s.prepare != nil {
-		require.NoError(t, s.prepare(l))
+		}))
 	}
-	if s.suffer != nil {
-		s.suffer(l, t)
-	}
+	return errors.Join(errs...)
 }

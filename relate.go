@@ -41,7 +41,7 @@ func causesOf(rule string) []string {
 	case "wrong-responder":
 		return []string{"kernel-answers-vip", "vip-on-real-interface", "announcing-interface-missing", "announcing-interface-skipped", "not-announced", "second-announcer"}
 	case "stale-neighbour", "local-policy-drop":
-		return []string{"multiple-responders", "wrong-responder", "vip-in-request-sender", "kernel-answers-vip"}
+		return []string{"multiple-responders", "wrong-responder", "foreign-responder", "proxy-arp-responder", "vip-in-request-sender", "kernel-answers-vip"}
 	case "split-brain":
 		return []string{"second-announcer", "shared-ip-conflict", "announcer-status-conflict"}
 	case "no-responder":

@@ -1,6 +1,7 @@
 package strictarp
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -176,6 +177,7 @@ func checkConfigFound(v *view) []Finding {
 		return nil
 	case v.KubeProxy.Presence == kubeproxy.Absent && !runs:
 		f := v.newFinding("kubeproxy-absent", "kube-proxy", "There is no kube-proxy in this cluster.")
+		f.Evidence = []Evidence{{Observed: "no DaemonSet, and nothing else that was seen, runs kube-proxy", Source: v.objectSource()}}
 		for _, r := range v.KubeProxy.Replacers {
 			if r.Active != kubeproxy.Absent {
 				f.Message = fmt.Sprintf("There is no kube-proxy in this cluster: %s replaces it (%s).", r.Name, r.Reason)
@@ -189,6 +191,14 @@ func checkConfigFound(v *view) []Finding {
 		f.Evidence = append(f.Evidence, Evidence{Observed: m.Message, Source: m.Source.String()})
 	}
 	return []Finding{f}
+}
+
+// objectSource says where objects were read.
+func (v *view) objectSource() string {
+	if v.Cluster != nil && v.Cluster.Source != "" {
+		return v.Cluster.Source
+	}
+	return "objects of the API server"
 }
 
 func (n *node) runsKubeProxy() bool { return len(n.KubeProxy) > 0 || n.Running != nil }
@@ -240,7 +250,12 @@ func checkNodesDiffer(v *view) []Finding {
 	for _, what := range slices.Sorted(maps.Keys(groups)) {
 		texts = append(texts, fmt.Sprintf("%s on %s", what, strings.Join(groups[what], ", ")))
 	}
-	return []Finding{v.newFinding("kubeproxy-nodes-differ", "kube-proxy", "kube-proxy runs differently: %s.", strings.Join(texts, "; "))}
+	f := v.newFinding("kubeproxy-nodes-differ", "kube-proxy", "kube-proxy runs differently: %s.", strings.Join(texts, "; "))
+	for _, what := range slices.Sorted(maps.Keys(groups)) {
+		r := v.byNode[groups[what][0]].Running
+		f.Evidence = append(f.Evidence, Evidence{Observed: fmt.Sprintf("%s on %s", what, groups[what][0]), Source: r.Source, At: r.At})
+	}
+	return []Finding{f}
 }
 
 // checkDeprecated: ipvs mode goes away.
@@ -265,6 +280,7 @@ func checkDeprecated(v *view) []Finding {
 		if version != "" {
 			f.Message += " This is " + version + "."
 		}
+		f.Evidence = []Evidence{configEvidence(c, c.ModeAt, "mode %s, version %s", c.EffectiveMode(), cmp.Or(version, "not known"))}
 		return []Finding{f}
 	}
 	return nil

@@ -338,14 +338,19 @@ func checkConfigStates(v *view) []Finding {
 		f.Evidence = []Evidence{{Observed: c.Result + ": " + c.Error, Source: "ConfigurationState " + c.Namespace + "/" + c.Name, At: c.Updated}}
 		found = append(found, f)
 	}
-	for i := range v.metallb.L2Advertisements {
-		if ad := &v.metallb.L2Advertisements[i]; ad.Invalid != "" {
-			found = append(found, v.newFinding("metallb-config-invalid", Subject(ad.Namespace+"/"+ad.Name), "MetalLB refuses this L2Advertisement, and with it its whole configuration: %s.", ad.Invalid))
+	refused := func(kind, namespace, name, why string) {
+		f := v.newFinding("metallb-config-invalid", Subject(namespace+"/"+name), "MetalLB refuses this %s, and with it its whole configuration: %s.", kind, why)
+		f.Evidence = []Evidence{{Observed: why, Source: kind + " " + namespace + "/" + name, At: v.metallb.At}}
+		found = append(found, f)
+	}
+	for _, ad := range v.metallb.L2Advertisements {
+		if ad.Invalid != "" {
+			refused("L2Advertisement", ad.Namespace, ad.Name, ad.Invalid)
 		}
 	}
 	for _, p := range v.metallb.Pools {
 		if len(p.Invalid) > 0 {
-			found = append(found, v.newFinding("metallb-config-invalid", Subject(p.Namespace+"/"+p.Name), "MetalLB refuses this pool, and with it its whole configuration: %s.", strings.Join(p.Invalid, "; ")))
+			refused("IPAddressPool", p.Namespace, p.Name, strings.Join(p.Invalid, "; "))
 		}
 	}
 	return dedupe(found)

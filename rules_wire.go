@@ -268,6 +268,9 @@ func checkSilence(v *view, p *vip, s sighting) []Finding {
 		return nil // silence is right
 	}
 	f := v.newFinding("no-responder", subject, "Nobody answers for %s. %s", p.addr, v.sentence(v.expect(p)))
+	if v.strictlyHeld(p) {
+		f.Message += " The settings of the kernels that hold it are right and not the cause: do not loosen them."
+	}
 	at.Observed = fmt.Sprintf("%d silent rounds from %s", last.Rounds, last.Sender.Addr)
 	if last.Control != nil && last.Control.Answered {
 		at.Observed += fmt.Sprintf(", while %s answered", last.Control.Target)
@@ -275,6 +278,15 @@ func checkSilence(v *view, p *vip, s sighting) []Finding {
 	f.Evidence = append(f.Evidence, at)
 	f.Avoid = v.silenceCautions(p)
 	return []Finding{f}
+}
+
+// strictlyHeld reports whether nodes hold a VIP for a service proxy and their kernels
+// are silent about it, as they should be.
+func (v *view) strictlyHeld(p *vip) bool {
+	return len(p.holders) > 0 && !slices.ContainsFunc(p.holders, func(h holding) bool {
+		k := v.kernel(h.node, p)
+		return !k.known || k.answers || k.onNIC
+	})
 }
 
 // checkDoubleAnswer is about a MAC that answers twice; what is known of its node
@@ -371,10 +383,17 @@ func checkFlapping(v *view, p *vip, s sighting) []Finding {
 		return nil
 	}
 	var shares []string
+	var evidence []Evidence
+	for _, a := range v.answers(s) {
+		if won[a.host] > 0 {
+			evidence = append(evidence, v.evidence(s, a))
+		}
+	}
 	for _, host := range slices.Sorted(maps.Keys(won)) {
 		shares = append(shares, fmt.Sprintf("%s %d", host, won[host]))
 	}
 	f := v.newFinding("responder-flapping", Subject(p.addr.String()), "The first answer for %s changes host; rounds won: %s.", p.addr, strings.Join(shares, ", "))
+	f.Evidence = evidence
 	return []Finding{f}
 }
 
@@ -457,27 +476,30 @@ func checkNeighbours(v *view) []Finding {
 	for i := range v.Vantages {
 		w := &v.Vantages[i]
 		for _, e := range w.Neighbours {
-			found = append(found, v.staleNeighbour(e, w.Name, w.Node, w.Source)...)
+			found = append(found, v.staleNeighbour(e, w.Name, w.Node, w.Source, w.At)...)
 		}
 	}
 	for _, n := range v.nodes {
 		for _, e := range n.Neighbours {
 			if l, ok := n.Link(e.Link); ok && l.segment() {
-				found = append(found, v.staleNeighbour(e, n.name, n.name, n.Source)...)
+				found = append(found, v.staleNeighbour(e, n.name, n.name, n.Source, n.At)...)
 			}
 		}
 	}
 	return found
 }
 
-func (v *view) staleNeighbour(e Neighbour, where, onNode, source string) []Finding {
+func (v *view) staleNeighbour(e Neighbour, where, onNode, source string, at time.Time) []Finding {
 	p := v.judged(e.Addr)
 	if p == nil || e.MAC.IsZero() || e.State == NeighbourFailed || e.State == NeighbourIncomplete || !v.wrongHost(p, e.MAC) {
 		return nil
 	}
+	if n := v.byNode[onNode]; n != nil && slices.Contains(n.held, p) {
+		return nil // it delivers to itself, and has no use for the entry
+	}
 	f := v.newFinding("stale-neighbour", Subject(p.addr.String()), "The neighbour cache of %s holds %s for %s, which is not the announcer's MAC.", where, v.owners.name(e.MAC), p.addr)
 	f.Vantage = where
-	f.Evidence = []Evidence{{Observed: fmt.Sprintf("%s dev %s lladdr %s %s", e.Addr, e.Link, e.MAC, strings.ToUpper(string(e.State))), Source: where + ": " + source}}
+	f.Evidence = []Evidence{e.evidence(where, source, at)}
 	f.Remedies = []Remedy{NewRemedy("Make it ask again, once only the announcer answers.",
 		Step{Action: ForgetNeighbour, Node: onNode, Object: fmt.Sprintf("%s dev %s", e.Addr, e.Link), From: e.MAC.String()})}
 	return []Finding{f}
@@ -493,15 +515,21 @@ func checkLocalPolicy(v *view) []Finding {
 			if s.Policy != metallb.PolicyLocal || !known {
 				continue
 			}
-			for from, nodes := range v.reached(p) {
-				nodes = slices.DeleteFunc(nodes, func(n string) bool { return slices.Contains(serving, n) })
+			for from, list := range v.reached(p) {
+				var nodes []string
+				var evidence []Evidence
+				for _, r := range list {
+					if !slices.Contains(serving, r.node) {
+						nodes, evidence = append(nodes, r.node), append(evidence, r.evidence)
+					}
+				}
 				if len(nodes) == 0 {
 					continue
 				}
 				slices.Sort(nodes)
 				f := v.newFinding("local-policy-drop", Subject(p.addr.String()), "From %s traffic for %s (%s, externalTrafficPolicy: Local) can reach %s, where no endpoint serves: connections time out.",
 					from, p.addr, serviceSubject(s), strings.Join(slices.Compact(nodes), ", "))
-				f.Vantage = from
+				f.Vantage, f.Evidence = from, evidence
 				if len(nodes) == 1 {
 					f.Node = nodes[0]
 				}
@@ -512,28 +540,40 @@ func checkLocalPolicy(v *view) []Finding {
 	return found
 }
 
+// reach is a node that traffic can go to, and what shows it.
+type reach struct {
+	node     string
+	evidence Evidence
+}
+
 // reached returns the nodes that each vantage's traffic for a VIP can go to: those
 // that answer and those in its neighbour cache.
-func (v *view) reached(p *vip) map[string][]string {
-	nodes := map[string][]string{}
-	note := func(from string, mac arpcheck.MAC) {
+func (v *view) reached(p *vip) map[string][]reach {
+	nodes := map[string][]reach{}
+	note := func(from *Vantage, mac arpcheck.MAC, e Evidence) {
 		if who, ok := v.owners.of(mac); ok {
-			nodes[from] = append(nodes[from], who.node)
+			nodes[from.Name] = append(nodes[from.Name], reach{who.node, e})
 		}
 	}
 	for _, s := range p.seen {
 		for _, a := range v.answers(s) {
-			note(s.vantage.Name, a.MAC)
+			note(s.vantage, a.MAC, v.evidence(s, a))
 		}
 	}
-	for _, w := range v.Vantages {
+	for i := range v.Vantages {
+		w := &v.Vantages[i]
 		for _, e := range w.Neighbours {
 			if e.Addr == p.addr && e.State != NeighbourFailed && e.State != NeighbourIncomplete {
-				note(w.Name, e.MAC)
+				note(w, e.MAC, e.evidence(w.Name, w.Source, w.At))
 			}
 		}
 	}
 	return nodes
+}
+
+// evidence is the entry as ip-neighbour(8) prints it.
+func (e Neighbour) evidence(where, source string, at time.Time) Evidence {
+	return Evidence{Observed: strings.TrimSpace(fmt.Sprintf("%s dev %s lladdr %s %s", e.Addr, e.Link, e.MAC, strings.ToUpper(string(e.State)))), Source: where + ": " + source, At: at}
 }
 
 // checkUnderlay: a node is seen to answer, and the answer does not arrive where it

@@ -81,7 +81,7 @@ func apiError(verb, object string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), anotherUID(err):
 		return &ConflictError{Object: object, Err: err}
 	case apierrors.IsNotFound(err):
 		err = errors.Join(fs.ErrNotExist, err)
@@ -89,6 +89,14 @@ func apiError(verb, object string, err error) error {
 		err = errors.Join(os.ErrPermission, err)
 	}
 	return fmt.Errorf("kubeproxy: %s %s: %w", verb, object, err)
+}
+
+// anotherUID returns whether a patch named the UID of an object that was deleted and
+// made anew. The API server takes that for an attempt to change the UID (ValidateObjectMetaUpdate
+// in apimachinery's pkg/api/validation/objectmeta.go).
+func anotherUID(err error) bool {
+	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return ok && apierrors.IsInvalid(err) && cause.Field == "metadata.uid"
 }
 
 // passing returns whether an error is of a kind that goes away by itself.

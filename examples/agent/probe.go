@@ -22,14 +22,13 @@ type prober struct {
 	node string
 	link string                                      // empty: the one that each VIP is on
 	open func(link string) (*arpcheck.Prober, error) // in the network namespace of the node
-	at   func() time.Time
 }
 
 // probe asks who answers for the VIPs. The node is the vantage. It does not see
 // its own kernel's answer: results for what it holds say HeldHere, and are not
 // conclusive unless several others answer. What cannot be asked is missing.
 func (p prober) probe(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr) (strictarp.Vantage, []strictarp.Missing) {
-	v := strictarp.Vantage{Name: p.node, Node: p.node, At: p.at().UTC(), Source: "packet socket", Links: facts.Links, Probes: []arpcheck.Result{}}
+	v := strictarp.Vantage{Name: p.node, Node: p.node, At: time.Now().UTC(), Source: "packet socket", Links: facts.Links, Probes: []arpcheck.Result{}}
 	byLink, missing := p.assign(facts, vips)
 	for _, link := range slices.Sorted(maps.Keys(byLink)) {
 		results, err := p.ask(ctx, facts, link, byLink[link])

@@ -211,11 +211,12 @@ func TestHostileArguments(t *testing.T) {
 // hostileFacts are of nodes with hostile names of which each has a fault.
 func hostileFacts(t *testing.T) []byte {
 	t.Helper()
-	loose, err := strictarp.ReadBundle(os.DirFS("testdata/loose"))
+	f, err := strictarp.ReadBundle(os.DirFS("testdata/loose"))
 	require.NoError(t, err)
-	f := strictarp.Facts{At: loose.At, Nodes: map[string]strictarp.NodeFacts{}}
+	w1 := f.Nodes["w1"]
+	f.Nodes = map[string]strictarp.NodeFacts{}
 	for _, name := range hostile {
-		f.Nodes[name] = loose.Nodes["w1"]
+		f.Nodes[name] = w1
 	}
 	text, err := json.Marshal(f)
 	require.NoError(t, err)
@@ -225,11 +226,12 @@ func hostileFacts(t *testing.T) []byte {
 // What 200 nodes have in common is told once.
 func TestManyNodesAreOneParagraph(t *testing.T) {
 	t.Parallel()
-	loose, err := strictarp.ReadBundle(os.DirFS("testdata/loose"))
+	f, err := strictarp.ReadBundle(os.DirFS("testdata/loose"))
 	require.NoError(t, err)
-	f := strictarp.Facts{At: loose.At, Nodes: map[string]strictarp.NodeFacts{}}
+	w1 := f.Nodes["w1"]
+	f.Nodes = map[string]strictarp.NodeFacts{}
 	for i := range 200 {
-		f.Nodes[fmt.Sprintf("node-%03d", i)] = loose.Nodes["w1"]
+		f.Nodes[fmt.Sprintf("node-%03d", i)] = w1
 	}
 	text, err := json.Marshal(f)
 	require.NoError(t, err)

@@ -199,3 +199,19 @@ func command(f strictarp.Finding, s strictarp.Step) string {
 	}
 	return s.String()
 }
+
+// alsoOn returns on how many nodes besides the first the commands are to be given
+// that are the same for all.
+func (k kind) alsoOn(remedy int) int {
+	nodes := map[string]bool{}
+	for _, f := range k.findings {
+		if remedy < len(f.Remedies) {
+			for _, s := range f.Remedies[remedy].Steps {
+				if s.Action == strictarp.SetSysctl {
+					nodes[cmp.Or(s.Node, f.Node)] = true
+				}
+			}
+		}
+	}
+	return max(len(nodes)-1, 0)
+}

@@ -181,14 +181,14 @@ func marshal(data any, indent string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// toYAML writes what toJSON would, field by field in the same order.
+// toYAML writes what -o json does, field by field in the same order.
 func toYAML(data any) ([]byte, error) {
 	text, err := marshal(data, "")
 	if err != nil {
 		return nil, err
 	}
-	var node yaml.Node // JSON is YAML
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	var node yaml.Node // JSON is YAML, but for some characters that YAML wants escaped
+	if err := yaml.Unmarshal(escapeBasic(text), &node); err != nil {
 		return nil, fmt.Errorf("write the result as YAML: %w", err)
 	}
 	restyle(&node)

@@ -53,10 +53,10 @@ func (p *page) root(r root) {
 			label = "Or:"
 		}
 		p.para(indent, label, remedy.Summary)
-		p.commands(indent+4, r.commands(i))
+		p.commands(indent+4, r.kind, i)
 		if undo := texts(remedy.Undo); p.wide && len(undo) > 0 {
 			p.para(indent+2, "", "To take it back:")
-			p.commands(indent+4, undo)
+			p.lines(indent+4, undo...)
 		}
 	}
 	p.avoid(indent, r)
@@ -72,23 +72,14 @@ func from(vantages string) string {
 
 // messages writes what a kind says; of many alike only the first.
 func (p *page) messages(indent int, k kind) {
-	const most = 2
 	var list []string
 	for _, f := range k.findings {
 		list = append(list, f.Message)
 	}
-	list = unique(list)
-	for i, message := range list {
-		if i == most && len(list) > most+1 && !p.wide {
-			p.para(indent, "", fmt.Sprintf("... and so on for %d more.", len(list)-most))
-			return
-		}
-		p.para(indent, "", message)
-	}
+	p.some(indent, "", unique(list), "")
 }
 
 func (p *page) evidence(indent int, k kind) {
-	const most = 3
 	var list []string
 	for _, f := range k.findings {
 		for _, e := range f.Evidence {
@@ -99,22 +90,29 @@ func (p *page) evidence(indent int, k kind) {
 			list = append(list, text+")")
 		}
 	}
-	list = unique(list)
+	p.some(indent, "Seen:", unique(list), "Seen: ")
+}
+
+// few is how many alike are told without -o wide.
+const few = 3
+
+// some writes texts; of many only the first.
+func (p *page) some(indent int, label string, list []string, rest string) {
 	for i, text := range list {
-		if i == most && !p.wide {
-			p.para(indent, "", fmt.Sprintf("Seen: and %d more (-o wide).", len(list)-most))
+		if i > 0 && len(list) > few && !p.wide {
+			p.para(indent, "", fmt.Sprintf("%sand so on, %d more (-o wide).", rest, len(list)-i))
 			return
 		}
-		p.para(indent, "Seen:", text)
+		p.para(indent, label, text)
 	}
 }
 
-// commands writes what is to be done; of very much only the beginning.
-func (p *page) commands(indent int, lines []string) {
-	const most = 12
+// commands writes the steps of a kind's remedy; of many only the first.
+func (p *page) commands(indent int, k kind, remedy int) {
+	lines := k.commands(remedy)
 	for i, line := range lines {
-		if i == most && !p.wide {
-			p.para(indent, "", fmt.Sprintf("... and %d more (-o wide).", len(lines)-most))
+		if i >= few && len(k.findings) > few && !p.wide {
+			p.para(indent, "", fmt.Sprintf("and so on, %d more (-o wide).", len(lines)-i))
 			return
 		}
 		if byHand, ok := strings.CutPrefix(line, manual); ok {
@@ -122,6 +120,9 @@ func (p *page) commands(indent int, lines []string) {
 		} else {
 			p.lines(indent, line)
 		}
+	}
+	if n := k.alsoOn(remedy); n > 0 {
+		p.para(indent, "", fmt.Sprintf("and the same on %s.", plural(n, "other node")))
 	}
 }
 
@@ -190,7 +191,7 @@ func (p *page) consequences(indent int, r root) {
 		}
 		done[text] = true
 		p.para(indent, "Then:", k.findings[0].Remedies[0].Summary)
-		p.commands(indent+4, lines)
+		p.commands(indent+4, k, 0)
 	}
 }
 
@@ -222,7 +223,11 @@ func (p *page) missing(missing []strictarp.Missing) {
 			p.para(0, "", fmt.Sprintf("... and %d more that could not be observed (-o wide).", len(order)-most))
 			break
 		}
-		p.para(0, "Not observed:", fmt.Sprintf("%s of %s: %s", w.what, p.names(where[w]), w.err))
+		what := w.what
+		if places := p.names(where[w]); places != "" {
+			what += " of " + places
+		}
+		p.para(0, "Not observed:", what+": "+w.err)
 		if w.collect != "" {
 			p.para(2, "To get it:", w.collect)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -38,30 +39,36 @@ func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "
 // escapeJSON escapes in a JSON text what a terminal would act upon. The text means
 // the same: such characters can only be within strings.
 func escapeJSON(text []byte) []byte {
-	var b strings.Builder
-	for _, r := range string(text) {
-		switch {
-		case r == '\n' || !hides(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+	return escapeWith(escapeBasic(text), func(r rune) string {
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	})
+}
+
+// escapeBasic escapes in the same way characters that need no surrogates, as a
+// YAML reader takes them.
+func escapeBasic(text []byte) []byte {
+	return escapeWith(text, func(r rune) string {
+		if r > 0xffff {
+			return string(r)
 		}
-	}
-	return []byte(b.String())
+		return fmt.Sprintf(`\u%04x`, r)
+	})
 }
 
 // escapeYAML does the same in a YAML text, of which strings with such characters
 // stand in double quotes.
 func escapeYAML(text []byte) []byte {
+	return escapeWith(text, func(r rune) string { return fmt.Sprintf(`\U%08X`, r) })
+}
+
+func escapeWith(text []byte, escape func(rune) string) []byte {
 	var b strings.Builder
 	for _, r := range string(text) {
 		if r == '\n' || !hides(r) {
 			b.WriteRune(r)
 		} else {
-			fmt.Fprintf(&b, `\U%08X`, r)
+			b.WriteString(escape(r))
 		}
 	}
 	return []byte(b.String())

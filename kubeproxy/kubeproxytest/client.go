@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Client has those methods of a typed client of client-go that package
@@ -135,6 +136,12 @@ func (c Client[T, L]) Patch(ctx context.Context, name string, kind types.PatchTy
 		o := old.DeepCopyObject().(object)
 		if err := mergeInto(o, data); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		// An update's UID is a precondition, and a conflict if it is another; a patch's
+		// is taken for a change of the object (as kube-apiserver 1.37 has it).
+		if uid := o.GetUID(); uid != old.GetUID() {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Group: c.resource.Group, Kind: reflect.TypeFor[T]().Name()}, name,
+				field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable")})
 		}
 		return c.replace(o, opts.DryRun)
 	})

@@ -70,6 +70,9 @@ func TestGenerationCountsSpecs(t *testing.T) {
 	assert.Equal(t, "kube-proxy", first.Labels["k8s-app"])
 	assert.EqualValues(t, 2, patch(`{"spec":{"minReadySeconds":1},"metadata":{"labels":{"a":null}}}`).Generation)
 	_, err := dss.Patch(t.Context(), kubeproxytest.Name, types.MergePatchType, []byte(`{"metadata":{"uid":"x"}}`), metav1.PatchOptions{})
+	assert.True(t, apierrors.IsInvalid(err), err)
+	first.UID, first.ResourceVersion = "x", ""
+	_, err = dss.Update(t.Context(), first, metav1.UpdateOptions{})
 	assert.True(t, apierrors.IsConflict(err), err)
 	_, err = dss.Patch(t.Context(), kubeproxytest.Name, types.JSONPatchType, []byte(`[]`), metav1.PatchOptions{})
 	assert.True(t, apierrors.IsBadRequest(err), err)

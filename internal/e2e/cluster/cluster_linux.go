@@ -179,7 +179,7 @@ func (c *Cluster) hold() (release func(), err error) {
 }
 
 func (c *Cluster) awaitVIP(ctx context.Context) error {
-	return await(ctx, "MetalLB's controller to give the Service its address", func(ctx context.Context) error {
+	return Await(ctx, "MetalLB's controller to give the Service its address", func(ctx context.Context) error {
 		if err := c.controller.Failed(); err != nil {
 			return stop{err}
 		}

@@ -82,7 +82,7 @@ func (c *Cluster) startProxy(ctx context.Context, name string, _ *corev1.Pod) er
 	if err != nil {
 		return err
 	}
-	return await(ctx, "kube-proxy on "+name, func(ctx context.Context) error {
+	return Await(ctx, "kube-proxy on "+name, func(ctx context.Context) error {
 		if err := n.proxy.Failed(); err != nil {
 			return stop{err}
 		}
@@ -140,8 +140,8 @@ type stop struct{ error }
 
 func (s stop) Unwrap() error { return s.error }
 
-// await calls f until it returns nil.
-func await(ctx context.Context, what string, f func(context.Context) error) error {
+// Await calls f until it returns nil.
+func Await(ctx context.Context, what string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
 	defer cancel()
 	for {

@@ -50,7 +50,7 @@ func (c *Cluster) restart(ctx context.Context, namespace, name string) error {
 	if _, err := sets.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	return await(ctx, "the rollout of "+name, func(ctx context.Context) error {
+	return Await(ctx, "the rollout of "+name, func(ctx context.Context) error {
 		ds, err := sets.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

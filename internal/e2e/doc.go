@@ -1,0 +1,2 @@
+// Command e2e builds the real components.
+package main
