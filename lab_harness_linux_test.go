@@ -57,17 +57,22 @@ func newLab(t *testing.T, s kubeproxytest.Situation) *lab {
 		l.startKubeProxy(t, node)
 	}
 	require.NoError(t, l.follow())
+	// Gratuitous frames would heal the client's cache now and then.
+	_, err := l.nodes[0].AnnounceWith(netnstest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
+	require.NoError(t, err)
+	_, err = l.nodes[0].Serve(netip.AddrPortFrom(vip, 80))
+	require.NoError(t, err)
+	l.addClients(t, segment)
+	return l
+}
+
+func (l *lab) addClients(t *testing.T, segment *netnstest.Segment) {
+	t.Helper()
 	var err error
 	l.client, err = segment.AddClient("client", prefix("10.0.3.50/24"))
 	require.NoError(t, err)
 	l.observer, err = segment.AddClient("observer", prefix("10.0.3.60/24"))
 	require.NoError(t, err)
-	_, err = l.nodes[0].Serve(netip.AddrPortFrom(vip, 80))
-	require.NoError(t, err)
-	// Gratuitous frames would heal the client's cache now and then.
-	_, err = l.nodes[0].AnnounceWith(netnstest.Announcement{VIPs: []netip.Addr{vip}, Quiet: true})
-	require.NoError(t, err)
-
 	l.prober, err = l.observer.Open()
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, l.prober.Close()) })
@@ -77,7 +82,6 @@ func newLab(t *testing.T, s kubeproxytest.Situation) *lab {
 		return err
 	}))
 	t.Cleanup(func() { assert.NoError(t, l.cache.Close()) })
-	return l
 }
 
 // facts are all there are, observed anew.
@@ -173,7 +177,8 @@ func (l *lab) executors(t *testing.T) strictarp.Executors {
 	return list
 }
 
-// mislead has the client ask until a wrong answer comes first.
+// mislead makes the client ask until a wrong answer comes first. Of kernels the last
+// added one is fastest.
 func (l *lab) mislead(t *testing.T) {
 	t.Helper()
 	for range 20 {

@@ -64,7 +64,8 @@ client:
 		{
 			// The kernels are set too, so that the undo file has their values.
 			name: "loose, cured in the kernels too", suffer: (*lab).mislead,
-			errors: slices.Concat(wire, off), warnings: besides, picks: pickSysctls,
+			errors: slices.Concat(wire, off), warnings: besides,
+			picks: pickSysctls("strictarp-off", "kernel-answers-vip", "stale-neighbour"),
 			plan: `
 cluster:
   strictARP: true
@@ -144,30 +145,23 @@ client:
 	}
 }
 
-// pickSysctls picks the best remedy of each error, and for kernels that answer the
-// one that sets them.
-func pickSysctls(findings []strictarp.Finding) []strictarp.Pick {
-	var picks []strictarp.Pick
-	for _, f := range findings {
-		if f.Severity != strictarp.SeverityError || len(f.Remedies) == 0 {
-			continue
+// pickSysctls picks the best remedy of each finding of some rules, and for kernels
+// that answer the one that sets them.
+func pickSysctls(rules ...string) func([]strictarp.Finding) []strictarp.Pick {
+	return func(findings []strictarp.Finding) []strictarp.Pick {
+		var picks []strictarp.Pick
+		for _, f := range findings {
+			if !slices.Contains(rules, f.Rule) {
+				continue
+			}
+			p := strictarp.Pick{Finding: f.Key()}
+			if f.Rule == "kernel-answers-vip" {
+				p.Remedy = slices.IndexFunc(f.Remedies, func(r strictarp.Remedy) bool { return r.Steps[0].Action == strictarp.SetSysctl })
+			}
+			picks = append(picks, p)
 		}
-		p := strictarp.Pick{Finding: f.Key()}
-		if f.Rule == "kernel-answers-vip" {
-			p.Remedy = slices.IndexFunc(f.Remedies, func(r strictarp.Remedy) bool { return r.Steps[0].Action == strictarp.SetSysctl })
-		}
-		picks = append(picks, p)
+		return picks
 	}
-	return picks
-}
-
-// onlyRules keeps picks of findings of some rules.
-func onlyRules(picks []strictarp.Pick, findings []strictarp.Finding, rules ...string) []strictarp.Pick {
-	return slices.DeleteFunc(picks, func(p strictarp.Pick) bool {
-		return !slices.ContainsFunc(findings, func(f strictarp.Finding) bool {
-			return f.Key() == p.Finding && slices.Contains(rules, f.Rule)
-		})
-	})
 }
 
 func (l *lab) holdVIP() error {

@@ -37,7 +37,7 @@ type agent struct {
 	node    string
 	log     *slog.Logger
 	observe func(ctx context.Context, vips []netip.Addr) (strictarp.NodeFacts, []strictarp.Missing)
-	targets func() ([]netip.Addr, []strictarp.Missing)
+	targets func() (vips []netip.Addr, known bool, missing []strictarp.Missing)
 	probe   func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr) (strictarp.Vantage, []strictarp.Missing)
 	changed <-chan struct{} // the node changed
 	retold  <-chan struct{} // the targets changed
@@ -54,6 +54,7 @@ type agent struct {
 	facts    strictarp.NodeFacts
 	missing  []strictarp.Missing
 	vips     []netip.Addr
+	known    bool // the VIPs are
 	findings []strictarp.Finding
 	seen     probed
 
@@ -65,6 +66,7 @@ type agent struct {
 	holdUntil   time.Time // the API server is left alone
 	dirty       bool      // there may be something to tell
 	fresh       bool      // the node was observed since the last heartbeat
+	resumed     bool      // what an agent before this one has seen was read
 	failures    int       // in a row
 	probing     chan probed
 }
@@ -133,7 +135,7 @@ func (a *agent) look(ctx context.Context) {
 	now := time.Now()
 	a.observed, a.nextObserve = now, now.Add(jittered(a.every, a.random))
 	var missing []strictarp.Missing
-	a.vips, missing = a.targets()
+	a.vips, a.known, missing = a.targets()
 	a.examine(ctx, missing)
 	if a.remedy != nil && a.remedy.due(a.findings) {
 		a.remedy.apply(ctx, a.findings, func(ctx context.Context) []strictarp.Finding {
@@ -190,12 +192,12 @@ func (a *agent) tell(ctx context.Context) {
 		a.publisher.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: a.node, UID: a.condition.uid}
 	}
 	wrote := a.publish(ctx, failed)
-	if err == nil && a.facts.Source != "" {
+	if err == nil && a.known && a.facts.Source != "" {
 		set, err := a.condition.set(ctx, conditionOf(a.facts, a.missing, a.findings))
 		failed("set-condition", err)
 		wrote = wrote || set
 	}
-	if a.facts.Links != nil { // otherwise that findings are not there says nothing
+	if a.known && a.facts.Links != nil { // otherwise that findings are not there says nothing
 		about := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: a.node, UID: types.UID(a.node)} // as kubelet's, by which kubectl describe finds them
 		_, err := a.events.Sync(ctx, about, a.findings)
 		failed("events", err)
@@ -206,6 +208,10 @@ func (a *agent) tell(ctx context.Context) {
 func (a *agent) publish(ctx context.Context, failed func(string, error)) (wrote bool) {
 	if a.facts.Source == "" {
 		return false // nothing was observed yet
+	}
+	if err := a.resume(ctx); err != nil {
+		failed("publish", err)
+		return false
 	}
 	f := strictarp.Facts{At: a.facts.At, Nodes: map[string]strictarp.NodeFacts{a.node: a.facts}}
 	f.Missing = append(append(f.Missing, a.missing...), a.seen.missing...)
@@ -227,6 +233,23 @@ func (a *agent) publish(ctx context.Context, failed func(string, error)) (wrote 
 	return wrote
 }
 
+// resume goes on with what an agent before this one has seen on the wire, until
+// that was looked at again: so that it is started anew is no news.
+func (a *agent) resume(ctx context.Context) error {
+	if a.resumed {
+		return nil
+	}
+	f, err := a.publisher.Previous(ctx)
+	if err != nil {
+		return err
+	}
+	a.resumed = true
+	if a.seen.vantage == nil && len(f.Vantages) > 0 {
+		a.seen.vantage = &f.Vantages[0]
+	}
+	return nil
+}
+
 // told notes how telling went.
 func (a *agent) told(err error, wrote bool) {
 	now := time.Now()
@@ -242,7 +265,9 @@ func (a *agent) told(err error, wrote bool) {
 		a.log.Info("told the API server again", "failures", a.failures)
 	}
 	a.dirty, a.failures = false, 0
-	a.metrics.ready()
+	if a.known {
+		a.metrics.ready()
+	}
 	if wrote {
 		a.holdUntil = now.Add(writeCalm)
 	}

@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	case err != nil:
 	case set.npd:
 		t := targets{file: set.vipsFile}
-		vips, _ := t.all(set.node)
+		vips, _, _ := t.all(set.node)
 		return npd(ctx, out, set.node, vips, set.observe)
 	case set.undo:
 		var r *remedy
@@ -174,35 +174,32 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	node, retold := make(chan struct{}, 1), make(chan struct{}, 1)
 	a.changed, a.retold = node, retold
 	t := &targets{file: s.vipsFile, changed: signalTo(retold)}
-	a.targets = func() ([]netip.Addr, []strictarp.Missing) { return t.all(s.node) }
-	done, err := t.watch(client, ctx.Done())
+	a.targets = func() ([]netip.Addr, bool, []strictarp.Missing) { return t.all(s.node) }
+	done, err := t.watch(ctx, client)
 	if err != nil {
 		return fmt.Errorf("watch Services: %w", err)
 	}
 	var group sync.WaitGroup
-	group.Go(func() {
-		if err := watch(ctx, make(chan struct{}), signalTo(node)); err != nil {
-			cancel(err)
-		}
-	})
-	group.Go(func() {
-		if err := listen(ctx, s.listen, m.handler()); err != nil {
-			cancel(err)
-		}
-	})
+	failures := make(chan error, 2)
+	for _, serve := range []func() error{
+		func() error { return watch(ctx, make(chan struct{}), signalTo(node)) },
+		func() error { return listen(ctx, s.listen, m.handler()) },
+	} {
+		group.Go(func() {
+			failures <- serve()
+			cancel() // the kubelet starts it again
+		})
+	}
 	log.Info("observing", "node", s.node, "namespace", s.namespace, "remedy", s.remedy)
 	a.run(ctx)
 	group.Wait()
 	done()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return errors.Join(<-failures, <-failures)
 }
 
 func (s settings) newAgent(client kubernetes.Interface, log *slog.Logger, m *metrics) *agent {

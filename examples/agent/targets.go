@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +39,9 @@ type targets struct {
 	synced   func() bool // of the informer; nil if Services are not read
 }
 
-// all returns the addresses, each once and in order, at most maxVIPs, and what
-// could not be found out.
-func (t *targets) all(node string) (vips []netip.Addr, missing []strictarp.Missing) {
+// all returns the addresses, each once and in order, at most maxVIPs, whether
+// Services are among them, and what could not be found out.
+func (t *targets) all(node string) (vips []netip.Addr, known bool, missing []strictarp.Missing) {
 	miss := func(what string, err error, collect string) {
 		missing = append(missing, strictarp.Missing{What: what, Where: node, Err: err.Error(), Collect: collect})
 	}
@@ -59,7 +60,7 @@ func (t *targets) all(node string) (vips []netip.Addr, missing []strictarp.Missi
 		vips = append(vips, addrs...)
 	}
 	t.mu.Unlock()
-	if t.synced != nil && !t.synced() {
+	if known = t.synced == nil || t.synced(); !known {
 		miss("LoadBalancer Services", errors.New("they were not read yet"), "see whether the API server is reached, and allow list and watch of services")
 	}
 	slices.SortFunc(vips, netip.Addr.Compare)
@@ -68,7 +69,7 @@ func (t *targets) all(node string) (vips []netip.Addr, missing []strictarp.Missi
 		miss("VIPs beyond the first", fmt.Errorf("%w: there are %d, of which %d are asked for", strictarp.ErrLimit, len(vips), maxVIPs), "probe from elsewhere, with whoanswers")
 		vips = vips[:maxVIPs]
 	}
-	return vips, missing
+	return vips, known, missing
 }
 
 // parseVIPs reads one IPv4 address a line; # begins a comment. What stands before
@@ -100,9 +101,14 @@ func askable(addr netip.Addr) bool {
 	return addr.Is4() && !addr.IsUnspecified() && !addr.IsLoopback() && !addr.IsMulticast() && addr != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// watch follows the LoadBalancer Services until stop is closed. The API server
-// selects them, and of each no more than the addresses is kept.
-func (t *targets) watch(client kubernetes.Interface, stop <-chan struct{}) (done func(), err error) {
+// firstSync is how long the Services are waited for at the start; without an API
+// server the agent begins all the same.
+const firstSync = 10 * time.Second
+
+// watch follows the LoadBalancer Services until ctx is done; done waits for its
+// goroutines then. The API server selects them, and of each no more than the
+// addresses is kept.
+func (t *targets) watch(ctx context.Context, client kubernetes.Interface) (done func(), err error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.type", string(corev1.ServiceTypeLoadBalancer)).String()
@@ -119,7 +125,10 @@ func (t *targets) watch(client kubernetes.Interface, stop <-chan struct{}) (done
 	t.mu.Lock()
 	t.synced = informer.HasSynced
 	t.mu.Unlock()
-	factory.Start(stop)
+	factory.Start(ctx.Done())
+	wait, cancel := context.WithTimeout(ctx, firstSync)
+	defer cancel()
+	cache.WaitForCacheSync(wait.Done(), informer.HasSynced)
 	return factory.Shutdown, nil
 }
 

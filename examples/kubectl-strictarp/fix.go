@@ -262,7 +262,7 @@ func (p *page) proposal(d fixDocument) {
 		p.para(0, "Owner:", fmt.Sprintf("%s (%s) of %s changes it back: %s; change it there: %s", o.Name, o.Mark, o.Object, reverts(o.Reverts), o.Knob))
 	}
 	if len(d.Elsewhere) > 0 {
-		p.para(0, "", fmt.Sprintf("%s to be done on other machines; run fix there, or see the remedies with: kubectl strictarp check -o wide", plural(len(d.Elsewhere), "finding")+" have remedies"))
+		p.para(0, "", fmt.Sprintf("The remedies of %s are for other machines: run fix there, or see them with: kubectl strictarp check -o wide", plural(len(d.Elsewhere), "finding")))
 	}
 	if len(d.Text) > 0 || len(d.Elsewhere) > 0 {
 		p.WriteString("\n")

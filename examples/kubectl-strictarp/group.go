@@ -32,37 +32,25 @@ func group(findings []strictarp.Finding) []root {
 	for i, f := range slices.Backward(findings) {
 		index[f.Key()] = i
 	}
-	var roots []root
-	rootOf := map[string]int{} // by likeness
-	below := make([][]strictarp.Finding, 0)
-	member := make([]int, len(findings)) // its root as an index of findings
-	for i := range findings {
-		if member[i] = origin(findings, index, i); member[i] != i {
-			continue
-		}
-		f := findings[i]
-		at, ok := rootOf[likeness(f)]
-		if !ok {
-			at = len(roots)
-			rootOf[likeness(f)] = at
-			roots = append(roots, root{})
-			below = append(below, nil)
-		}
-		roots[at].findings = append(roots[at].findings, f)
-	}
+	var causes []strictarp.Finding
+	below := map[string][]strictarp.Finding{} // by what the cause is like
 	for i, f := range findings {
-		if at := member[i]; at != i {
-			r := rootOf[likeness(findings[at])]
-			below[r] = append(below[r], f)
+		if at := origin(findings, index, i); at == i {
+			causes = append(causes, f)
+		} else {
+			like := likeness(findings[at])
+			below[like] = append(below[like], f)
 		}
 	}
-	for i := range roots {
-		r := &roots[i]
-		r.consequences = kinds(below[i])
-		r.severity = r.findings[0].Severity
-		for _, f := range below[i] {
+	var roots []root
+	for _, k := range kinds(causes) {
+		r := root{kind: k, severity: k.findings[0].Severity}
+		follows := below[likeness(k.findings[0])]
+		r.consequences = kinds(follows)
+		for _, f := range follows {
 			r.severity = max(r.severity, f.Severity)
 		}
+		roots = append(roots, r)
 	}
 	slices.SortStableFunc(roots, func(a, b root) int { return cmp.Compare(b.severity, a.severity) })
 	return roots

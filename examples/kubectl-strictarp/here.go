@@ -49,14 +49,17 @@ func (a *app) nodeName(f strictarp.Facts, links []strictarp.Link) string {
 			own[addr.Prefix.Addr()] = !l.Loopback && !l.NoARP
 		}
 	}
-	i := slices.IndexFunc(f.MetalLB.Nodes, func(n metallb.Node) bool {
-		return n.Name == a.host || n.Labels["kubernetes.io/hostname"] == a.host ||
-			slices.ContainsFunc(n.Addresses, func(addr netip.Addr) bool { return own[addr] })
-	})
-	if i < 0 {
-		return ""
+	for _, is := range []func(metallb.Node) bool{
+		func(n metallb.Node) bool { return n.Name == a.host || n.Labels["kubernetes.io/hostname"] == a.host },
+		func(n metallb.Node) bool {
+			return slices.ContainsFunc(n.Addresses, func(addr netip.Addr) bool { return own[addr] })
+		},
+	} {
+		if i := slices.IndexFunc(f.MetalLB.Nodes, is); i >= 0 {
+			return f.MetalLB.Nodes[i].Name
+		}
 	}
-	return f.MetalLB.Nodes[i].Name
+	return ""
 }
 
 // probeInto asks who answers for VIPs, all of them if none is named, and for the
@@ -77,7 +80,7 @@ func (a *app) probeInto(ctx context.Context, f *strictarp.Facts, named []string)
 	}
 	results, err := a.probe(ctx, *f, targets)
 	if err != nil {
-		f.Missing = append(f.Missing, strictarp.Missing{What: "probes", Where: a.host, Err: err.Error(), Collect: strictarp.NeedProbes.Collect()})
+		f.Missing = append(f.Missing, strictarp.Missing{What: "probes", Where: a.host, Err: err.Error(), Collect: "run this as root, or with CAP_NET_RAW, on a host of the VIP's segment; or, " + strictarp.NeedProbes.Collect()})
 	}
 	v := a.vantage(f)
 	v.Probes = append(v.Probes, results...)

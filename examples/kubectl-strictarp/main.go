@@ -52,6 +52,10 @@
 //	  }
 //	}
 //
+// Who prints the same with "vip", "expected", "reported" and "answers" beside it; fix
+// the plan, its text, diffs and, once applied, the report; explain the rule, or the
+// elections, as the library's packages write them.
+//
 // With -o name they print the keys. Characters that could deceive a terminal are
 // escaped in every format; in JSON and YAML nothing is lost by that.
 package main

@@ -17,9 +17,6 @@ func (p *page) report(findings []strictarp.Finding, missing []strictarp.Missing)
 	}
 	p.missing(missing)
 	p.para(0, "", conclusion(summarise(findings), len(roots)))
-	if len(missing) > 0 {
-		p.para(0, "", fmt.Sprintf("Not observed: %s.", plural(len(missing), "thing")))
-	}
 }
 
 func conclusion(s summary, causes int) string {
@@ -83,6 +80,9 @@ func (p *page) evidence(indent int, k kind) {
 	var list []string
 	for _, f := range k.findings {
 		for _, e := range f.Evidence {
+			if !p.wide && strings.Contains(strings.ToLower(f.Message), strings.ToLower(e.Observed)) {
+				continue // it was just said
+			}
 			text := e.Observed + " (" + e.Source
 			if p.wide && !e.At.IsZero() {
 				text += ", " + e.At.UTC().Format("2006-01-02 15:04:05Z")
@@ -207,7 +207,7 @@ func (p *page) missing(missing []strictarp.Missing) {
 	var order []why
 	where := map[why][]string{}
 	for _, m := range missing {
-		err := m.Err
+		err := strings.ReplaceAll(m.Err, "\n", "; ") // joined errors
 		if m.Where != "" {
 			err = strings.ReplaceAll(err, m.Where, "...")
 		}

@@ -99,7 +99,7 @@ func (a *app) whoText(f strictarp.Facts, vip netip.Addr) result {
 	r.text = func(p *page) {
 		p.who(d)
 		p.WriteString("\n")
-		p.report(findings, nil)
+		p.report(findings, f.Missing)
 	}
 	return r
 }

@@ -1,2 +1,35 @@
-// Command e2e builds the real components.
+// Command e2e runs this SDK against real components: etcd, kube-apiserver,
+// kube-proxy and MetalLB, built from their Go modules. It is a module of its own,
+// so that their weight stays out of the SDK's. Run everything in this directory.
+//
+//	go run . -build              build the programs: minutes the first time
+//	go test ./...                the API server alone, on the loopback interface
+//	go run . -short              a whole cluster in a machine: the incident and its cure
+//	go run .                     the same with all scenarios
+//	go run . -run 'TestIncident/(strictARP_false|no_endpoint)$'
+//
+// The programs are kept in strictarp-e2e below the user's cache directory, under
+// names that change with versions, flags and Go: a second run builds nothing. Cold,
+// on two idle cores, it is some 12 minutes and 3 GB of memory; on busy ones an hour.
+//
+// # The API server alone
+//
+// Package apiserver starts etcd and kube-apiserver in a temporary directory, with
+// certificates and users of their own, and drives kubeproxy's change (conflicts,
+// RBAC, dry runs, rollout, undoing, several at once), kubeproxy.Read and metallb.Read
+// with client-go's clients. It takes half a minute and needs no privilege. There is no
+// controller manager: package daemonset makes a DaemonSet's pods and counts them.
+//
+// # A whole cluster
+//
+// The command boots Debian's kernel in QEMU, as command vmtest does and with the same
+// needs (apt-get, qemu-system-x86, no privilege), with the programs, iptables and
+// ipset in its first file system, and runs the tests of package incident there, on
+// the cluster of package cluster: each fault is brought about, observed live, judged,
+// cured by the SDK where it has a remedy, and observed again. The output ends with the
+// table scenario, findings, cure, seconds. The exit status is 0 if all passed, 1 if
+// not, and 2 if it could not get as far.
+//
+// Processors are emulated. On two idle cores the short run takes some three minutes
+// and the whole one some ten; time limits are made for busy ones.
 package main

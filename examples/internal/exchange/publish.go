@@ -53,7 +53,8 @@ type Publisher struct {
 	Recheck  time.Duration // 0 stands for DefaultRecheck
 
 	hash    string    // of what was written last; empty if not known
-	version string    // its resourceVersion; empty if there is none, or it is not known
+	exists  bool      // there is one; false also if that is not known
+	version string    // its resourceVersion
 	checked time.Time // when it was there
 	owned   types.UID // of the Node that it was written to go with; empty if with none
 	lease   *coordinationv1.Lease
@@ -75,8 +76,8 @@ func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts) (written boo
 	if since := time.Since(p.checked); same() && since >= 0 && since < orDefault(p.Recheck, DefaultRecheck) {
 		return false, nil
 	}
-	if same() || p.version == "" {
-		if err := p.look(ctx); err != nil || same() {
+	if same() || !p.exists {
+		if _, err := p.look(ctx); err != nil || same() {
 			return false, err
 		}
 	}
@@ -97,51 +98,58 @@ func (p *Publisher) ownerUID() types.UID {
 	return p.Owner.UID
 }
 
+// Previous returns what was published last, also by an agent before this one: what
+// takes long to observe again can be kept until it is. If there is nothing that can
+// be read, the facts are zero.
+func (p *Publisher) Previous(ctx context.Context) (strictarp.Facts, error) { return p.look(ctx) }
+
 // look finds out what is there.
-func (p *Publisher) look(ctx context.Context) error {
-	p.hash, p.version = "", ""
+func (p *Publisher) look(ctx context.Context) (strictarp.Facts, error) {
+	p.hash, p.exists = "", false
 	cm, err := p.ConfigMaps.Get(ctx, Name(p.Node), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return strictarp.Facts{}, nil
 	case err != nil:
-		return fmt.Errorf("exchange: read configmap/%s in %s: %w", Name(p.Node), p.Namespace, err)
+		return strictarp.Facts{}, fmt.Errorf("exchange: read configmap/%s in %s: %w", Name(p.Node), p.Namespace, err)
 	}
-	p.version, p.owned = cm.ResourceVersion, ""
+	p.exists, p.version, p.owned = true, cm.ResourceVersion, ""
 	if len(cm.OwnerReferences) > 0 {
 		p.owned = cm.OwnerReferences[0].UID
 	}
-	// Somebody may have edited it, or another form was written.
-	if _, _, err := Decode(cm); err == nil {
-		p.hash, p.checked = cm.Annotations[HashAnnotation], time.Now()
+	_, f, err := Decode(cm)
+	if err != nil {
+		return strictarp.Facts{}, nil // somebody edited it, or it has another form: it is written again
 	}
-	return nil
+	p.hash, p.checked = cm.Annotations[HashAnnotation], time.Now()
+	return f, nil
 }
 
 func (p *Publisher) write(ctx context.Context, cm *corev1.ConfigMap) error {
 	var err error
 	for range conflicts {
 		var got *corev1.ConfigMap
-		cm.ResourceVersion = p.version
-		if p.version == "" {
+		if cm.ResourceVersion = ""; !p.exists {
 			got, err = p.ConfigMaps.Create(ctx, cm, metav1.CreateOptions{})
 		} else {
+			cm.ResourceVersion = p.version
 			got, err = p.ConfigMaps.Update(ctx, cm, metav1.UpdateOptions{})
 		}
 		if err == nil {
-			p.hash, p.version, p.checked, p.owned = cm.Annotations[HashAnnotation], got.ResourceVersion, time.Now(), p.ownerUID()
+			p.exists, p.version, p.checked = true, got.ResourceVersion, time.Now()
+			p.hash, p.owned = cm.Annotations[HashAnnotation], p.ownerUID()
 			return nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			break
 		}
-		if lookErr := p.look(ctx); lookErr != nil {
+		if _, lookErr := p.look(ctx); lookErr != nil {
 			err = lookErr
 			break
 		}
 	}
 	// It may have been written although the answer got lost.
-	p.hash, p.version = "", ""
+	p.hash, p.exists = "", false
 	return fmt.Errorf("exchange: write configmap/%s in %s: %w", cm.Name, p.Namespace, err)
 }
 

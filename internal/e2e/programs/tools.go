@@ -26,7 +26,7 @@ func Tools(ctx context.Context) ([]vm.File, error) {
 	}
 	t := tools{files: map[string]string{}}
 	for _, name := range []string{
-		"iptables", "ipset", "libc6", "libip4tc2", "libxtables12", "libmnl0", "libipset13", "libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11",
+		"iptables", "ipset", "libc6", "libip4tc2", "libip6tc2", "libxtables12", "libmnl0", "libipset13", "libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11",
 	} {
 		dir, err := vm.FetchPackage(ctx, name, cache)
 		if err != nil {

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/strictarp/strictarp/examples/internal/exchange"
+)
+
+// sources are the informers of the kinds that every cluster has.
+type sources struct {
+	factories  []informers.SharedInformerFactory
+	nodes      cache.SharedIndexInformer
+	services   cache.SharedIndexInformer
+	slices     cache.SharedIndexInformer
+	daemonSets cache.SharedIndexInformer
+	findings   cache.SharedIndexInformer
+	pods       []cache.SharedIndexInformer // one for each namespace that is watched
+	configMaps []cache.SharedIndexInformer // likewise
+	facts      cache.SharedIndexInformer
+	beats      cache.SharedIndexInformer
+	all        []cache.SharedIndexInformer
+}
+
+// newSources makes informers that are not started yet. Pods and ConfigMaps are
+// those of the watched namespaces, which kube-proxy and announcers run in; facts,
+// heartbeats and findings are in the program's own.
+func newSources(client kubernetes.Interface, own string, watched []string) *sources {
+	s := &sources{}
+	factory := func(options ...informers.SharedInformerOption) informers.SharedInformerFactory {
+		f := informers.NewSharedInformerFactoryWithOptions(client, 0, options...)
+		s.factories = append(s.factories, f)
+		return f
+	}
+	selecting := func(selector string) informers.SharedInformerOption {
+		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	}
+	whole := factory(informers.WithTransform(strip))
+	s.nodes, s.services = whole.Core().V1().Nodes().Informer(), whole.Core().V1().Services().Informer()
+	s.slices, s.daemonSets = whole.Discovery().V1().EndpointSlices().Informer(), whole.Apps().V1().DaemonSets().Informer()
+	for _, namespace := range slices.Compact(slices.Sorted(slices.Values(watched))) {
+		f := factory(informers.WithNamespace(namespace), informers.WithTransform(strip))
+		s.pods = append(s.pods, f.Core().V1().Pods().Informer())
+		s.configMaps = append(s.configMaps, f.Core().V1().ConfigMaps().Informer())
+	}
+	published := factory(informers.WithNamespace(own), selecting(exchange.Selector), informers.WithTransform(withoutManagers))
+	s.facts, s.beats = published.Core().V1().ConfigMaps().Informer(), published.Coordination().V1().Leases().Informer()
+	s.findings = factory(informers.WithNamespace(own), selecting(findingsSelector), informers.WithTransform(withoutManagers)).Core().V1().ConfigMaps().Informer()
+	s.all = append([]cache.SharedIndexInformer{s.nodes, s.services, s.slices, s.daemonSets, s.facts, s.beats, s.findings}, slices.Concat(s.pods, s.configMaps)...)
+	return s
+}
+
+func withoutManagers(o any) (any, error) {
+	if m, ok := o.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// watch has the controller told of changes.
+func (s *sources) watch(c *controller) error {
+	handlers := map[cache.SharedIndexInformer]func(old, now any){
+		s.nodes:      c.nodeChanged,
+		s.services:   c.serviceChanged,
+		s.slices:     c.sliceChanged,
+		s.daemonSets: c.anyChanged,
+		s.facts:      c.factsChanged,
+		s.beats:      c.beatChanged,
+		s.findings:   c.findingsChanged,
+	}
+	for _, i := range slices.Concat(s.pods, s.configMaps) {
+		handlers[i] = c.anyChanged
+	}
+	for informer, changed := range handlers {
+		if _, err := informer.AddEventHandler(handler(changed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handler calls changed with nil for what was not, or is no longer, there.
+func handler(changed func(old, now any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { changed(nil, o) },
+		UpdateFunc: func(old, now any) { changed(old, now) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			changed(o, nil)
+		},
+	}
+}
+
+func (s *sources) start(stop <-chan struct{}) {
+	for _, f := range s.factories {
+		f.Start(stop)
+	}
+}
+
+// shutdown waits for the informers after stop was closed.
+func (s *sources) shutdown() {
+	for _, f := range s.factories {
+		f.Shutdown()
+	}
+}
+
+func (s *sources) synced() bool {
+	return !slices.ContainsFunc(s.all, func(i cache.SharedIndexInformer) bool { return !i.HasSynced() })
+}
+
+// objects returns what is in the caches, for kubeproxy.FromObjects and
+// metallb.FromObjects: the objects themselves, in no order.
+func (s *sources) objects() (all, services []runtime.Object) {
+	lists := append([]cache.SharedIndexInformer{s.nodes, s.slices, s.daemonSets}, slices.Concat(s.pods, s.configMaps)...)
+	services = listed(s.services)
+	all = slices.Clone(services)
+	for _, i := range lists {
+		all = append(all, listed(i)...)
+	}
+	return all, services
+}
+
+func listed(i cache.SharedIndexInformer) []runtime.Object {
+	list := i.GetStore().List()
+	objects := make([]runtime.Object, 0, len(list))
+	for _, o := range list {
+		if object, ok := o.(runtime.Object); ok {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// get returns the cached object of a name; nil if there is none.
+func get[T any](i cache.SharedIndexInformer, key string) (object T) {
+	if o, ok, err := i.GetStore().GetByKey(key); err == nil && ok {
+		object, _ = o.(T)
+	}
+	return object
+}
+
+func (c *controller) nodeChanged(old, now any) {
+	if sameBut(old, now) {
+		return
+	}
+	c.touchAll()
+}
+
+// serviceChanged is told of all Services. Of those without VIPs only the ClusterIPs
+// matter, which kube-ipvs0 has too.
+func (c *controller) serviceChanged(old, now any) {
+	if sameBut(old, now) {
+		return
+	}
+	c.stale.Store(true)
+	for _, o := range []any{old, now} {
+		if s, ok := o.(*corev1.Service); ok && hasVIPs(s) {
+			c.touch(serviceOwner(s.Namespace, s.Name))
+			c.touch(c.sharers(s)...)
+		}
+	}
+}
+
+func hasVIPs(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(s.Spec.ExternalIPs) > 0
+}
+
+func (c *controller) sliceChanged(old, now any) {
+	if sameBut(old, now) {
+		return
+	}
+	for _, o := range []any{old, now} {
+		e, ok := o.(*discoveryv1.EndpointSlice)
+		if !ok {
+			continue
+		}
+		s := get[*corev1.Service](c.sources.services, e.Namespace+"/"+e.Labels[discoveryv1.LabelServiceName])
+		if s != nil && hasVIPs(s) {
+			c.stale.Store(true)
+			c.touch(serviceOwner(s.Namespace, s.Name))
+		}
+	}
+}
+
+func (c *controller) anyChanged(old, now any) {
+	if !sameBut(old, now) {
+		c.touchAll()
+	}
+}
+
+// sameBut reports whether an update changed nothing but what always changes.
+func sameBut(old, now any) bool {
+	a, ok := old.(runtime.Object)
+	b, okToo := now.(runtime.Object)
+	if !ok || !okToo {
+		return false
+	}
+	x, err := meta.Accessor(a)
+	y, errToo := meta.Accessor(b)
+	if err != nil || errToo != nil {
+		return false
+	}
+	if x.GetResourceVersion() == y.GetResourceVersion() {
+		return true
+	}
+	a = a.DeepCopyObject()
+	if x, err = meta.Accessor(a); err != nil {
+		return false
+	}
+	x.SetResourceVersion(y.GetResourceVersion())
+	x.SetManagedFields(y.GetManagedFields())
+	x.SetGeneration(y.GetGeneration())
+	return reflect.DeepEqual(a, b)
+}
+
+func (c *controller) factsChanged(old, now any) {
+	if cm, ok := now.(*corev1.ConfigMap); ok {
+		node, changed, err := c.collector.Put(cm, time.Now())
+		if err != nil {
+			c.log.Warn("facts of a node cannot be used", "object", clip(cm.Name), "error", clip(err.Error()))
+		}
+		if changed {
+			c.touchFacts(node)
+		}
+		return
+	}
+	if cm, ok := old.(*corev1.ConfigMap); ok {
+		if node := c.collector.Delete(cm.Name); node != "" {
+			c.touchFacts(node)
+		}
+	}
+}
+
+func (c *controller) beatChanged(old, now any) {
+	if l, ok := now.(*coordinationv1.Lease); ok {
+		c.collector.Beat(l, time.Now())
+	} else if l, ok := old.(*coordinationv1.Lease); ok {
+		c.collector.DeleteBeat(l.Name)
+	}
+}
+
+// findingsChanged sees to it that what others wrote to a findings object, or
+// deleted, is put right.
+func (c *controller) findingsChanged(old, now any) {
+	cm, ok := now.(*corev1.ConfigMap)
+	if !ok {
+		if cm, ok = old.(*corev1.ConfigMap); !ok {
+			return
+		}
+	}
+	if c.ledger.expects(cm.Name, cm.ResourceVersion, now == nil) {
+		return
+	}
+	if o, ok := ownerOf(cm); ok {
+		c.touch(o)
+	}
+}
