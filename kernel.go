@@ -28,10 +28,10 @@ func (v *view) kernel(n *node, p *vip) kernelAnswer {
 		return kernelAnswer{missing: []Missing{{What: "the interfaces", Where: n.name, Collect: NeedNodeLinks.Collect()}}}
 	}
 	links, elsewhere := v.receiving(n, p), false
-	for _, h := range p.holders {
-		if h.node == n && slices.Contains(links, h.link) {
+	for _, h := range p.on(n) {
+		if slices.Contains(links, h.link) {
 			k.onNIC = true
-		} else if h.node == n {
+		} else {
 			elsewhere = true
 		}
 	}
@@ -39,7 +39,7 @@ func (v *view) kernel(n *node, p *vip) kernelAnswer {
 		return k
 	}
 	for _, l := range links {
-		a, err := n.WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
+		a, err := v.wouldReply(n, l, p)
 		var unknown *UnknownError
 		if errors.As(err, &unknown) {
 			k.known = false
@@ -56,23 +56,46 @@ func (v *view) kernel(n *node, p *vip) kernelAnswer {
 	return k
 }
 
+// alike is what the kernel's answer to a question from 0.0.0.0 depends on, besides
+// the node: addresses that are held in the same way are answered in the same way.
+type alike struct {
+	link, holder string
+	scope        Scope
+	noLocalRoute bool
+}
+
+type reply struct {
+	answer Answer
+	err    error
+}
+
+// wouldReply is NodeFacts.WouldReply, which takes a time that grows with the number of
+// addresses, asked once for all that are held alike.
+func (v *view) wouldReply(n *node, l *Link, p *vip) (Answer, error) {
+	ask := func() (Answer, error) {
+		return n.WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
+	}
+	held := p.on(n)
+	proxied := slices.ContainsFunc(n.ProxyNeighbours, func(e ProxyNeighbour) bool { return e.Addr == p.addr })
+	if len(held) != 1 || proxied {
+		return ask()
+	}
+	key := alike{link: l.Name, holder: held[0].link.Name, scope: held[0].addr.Scope, noLocalRoute: held[0].addr.NoLocalRoute}
+	r, ok := n.replies[key]
+	if !ok {
+		r.answer, r.err = ask()
+		if n.replies == nil {
+			n.replies = map[alike]reply{}
+		}
+		n.replies[key] = r
+	}
+	return r.answer, r.err
+}
+
 // receiving returns the interfaces of a node on which requests for a VIP arrive:
 // those in whose subnet it is, else those of the vantages that asked, else that of
 // the node's own address, else all.
 func (v *view) receiving(n *node, p *vip) []*Link {
-	var askers []netip.Addr
-	for _, s := range p.seen {
-		for _, l := range s.vantage.Links {
-			for _, a := range l.Addrs {
-				if l.segment() {
-					askers = append(askers, a.Prefix.Addr())
-				}
-			}
-		}
-		for _, i := range s.results {
-			askers = append(askers, s.vantage.Probes[i].Sender.Addr)
-		}
-	}
 	in := func(test func(*Link) bool) (list []*Link) {
 		for i := range n.Links {
 			if l := &n.Links[i]; l.segment() && len(l.Addrs) > 0 && test(l) {
@@ -83,7 +106,7 @@ func (v *view) receiving(n *node, p *vip) []*Link {
 	}
 	for _, test := range []func(*Link) bool{
 		func(l *Link) bool { return l.subnet(p.addr) },
-		func(l *Link) bool { return slices.ContainsFunc(askers, l.subnet) },
+		func(l *Link) bool { return slices.ContainsFunc(p.askers(), l.subnet) },
 		func(l *Link) bool {
 			return slices.ContainsFunc(l.Addrs, func(a Address) bool { return v.nodeOf[a.Prefix.Addr()] == n.name && v.named(a.Prefix.Addr()) })
 		},
@@ -94,6 +117,24 @@ func (v *view) receiving(n *node, p *vip) []*Link {
 		}
 	}
 	return nil
+}
+
+// askers are the addresses of the vantages that asked for a VIP.
+func (p *vip) askers() []netip.Addr {
+	var list []netip.Addr
+	for _, s := range p.seen {
+		for _, l := range s.vantage.Links {
+			for _, a := range l.Addrs {
+				if l.segment() {
+					list = append(list, a.Prefix.Addr())
+				}
+			}
+		}
+		for _, i := range s.results {
+			list = append(list, s.vantage.Probes[i].Sender.Addr)
+		}
+	}
+	return list
 }
 
 // named reports whether a Node object names an address.
@@ -120,7 +161,7 @@ func (v *view) looksAt(n *node, p *vip) bool { return p.judged || n.named && v.o
 func (v *view) onDevice(n *node) []*vip {
 	var list []*vip
 	for _, p := range n.held {
-		if v.looksAt(n, p) && slices.ContainsFunc(p.holders, func(h holding) bool { return h.node == n && !h.link.segment() }) {
+		if v.looksAt(n, p) && slices.ContainsFunc(p.on(n), func(h holding) bool { return !h.link.segment() }) {
 			list = append(list, p)
 		}
 	}

@@ -225,5 +225,8 @@ func inverse(steps []Step) []indexedStep {
 			back = append(back, indexedStep{undo, j})
 		}
 	}
+	if len(back) == 0 {
+		return nil // a restart alone leaves nothing to put back
+	}
 	return append(back, restarts...)
 }

@@ -28,7 +28,9 @@ func NewRemedy(summary string, steps ...Step) Remedy {
 			}
 		}
 	}
-	r.Undo = append(r.Undo, restarts...)
+	if len(r.Undo) > 0 { // a restart alone leaves nothing to put back
+		r.Undo = append(r.Undo, restarts...)
+	}
 	return r
 }
 

@@ -38,7 +38,7 @@ type vip struct {
 	services []*metallb.Service // whose address it is; several may share it
 	external bool               // it is one of a Service's externalIPs only
 	expected *expectation       // see expect
-	holders  []holding
+	holders  []holding // by the node's name
 	seen     []sighting
 	judged   bool // it is ours, and among the subjects
 }
@@ -47,6 +47,7 @@ type vip struct {
 type holding struct {
 	node *node
 	link *Link
+	addr *Address
 }
 
 // sighting is what one vantage saw of a VIP.
@@ -62,6 +63,18 @@ type node struct {
 	object *metallb.Node // nil if the cluster has no such node, or that is not known
 	held   []*vip        // all that are on its interfaces and not its own, judged or not
 	named  bool          // it is itself a subject, or everything is
+
+	replies map[alike]reply // see wouldReply
+}
+
+// on returns where a node has the VIP.
+func (p *vip) on(n *node) []holding {
+	from, _ := slices.BinarySearchFunc(p.holders, n.name, func(h holding, name string) int { return cmp.Compare(h.node.name, name) })
+	to := from
+	for to < len(p.holders) && p.holders[to].node == n {
+		to++
+	}
+	return p.holders[from:to]
 }
 
 func newView(f *Facts, subjects []Subject) *view {
@@ -134,15 +147,15 @@ func (v *view) indexNodes() {
 		v.byNode[name] = n
 		for i := range n.Links {
 			l := &n.Links[i]
-			for k, a := range l.Addrs {
-				addr := a.Prefix.Addr()
+			for k := range l.Addrs {
+				addr := l.Addrs[k].Prefix.Addr()
 				p := v.byVIP[addr]
 				own := v.nodeOf[addr] == name || l.segment() && (p == nil || len(p.services) == 0 && k == 0)
 				switch {
 				case own && v.nodeOf[addr] == "":
 					v.nodeOf[addr] = name
 				case !own && p != nil:
-					p.holders = append(p.holders, holding{n, l})
+					p.holders = append(p.holders, holding{n, l, &l.Addrs[k]})
 					if !slices.Contains(n.held[max(0, len(n.held)-1):], p) { // mostly on one interface
 						n.held = append(n.held, p)
 					}
