@@ -135,6 +135,10 @@ func TestPlanUndoTwice(t *testing.T) {
 		}
 		twice := p.Undo().Undo()
 		require.Empty(t, twice.Manual)
+		if len(changes) == 0 {
+			require.Empty(t, p.Undo().Steps, "restarts alone leave nothing to put back")
+			return
+		}
 		require.Len(t, twice.Steps, len(p.Steps))
 		require.Equal(t, changes, twice.Steps[:len(changes)])
 	})

@@ -124,7 +124,22 @@ func wellFormed(t testing.TB, findings []strictarp.Finding) {
 		}
 		soundRemedies(t, f)
 	}
+	rooted(t, findings)
 	require.True(t, slices.IsSortedFunc(findings, func(a, b strictarp.Finding) int { return int(b.Severity) - int(a.Severity) }))
+}
+
+// rooted: causes lead to a finding without one, never in a circle.
+func rooted(t testing.TB, findings []strictarp.Finding) {
+	t.Helper()
+	explained := map[strictarp.Key]bool{}
+	for range findings {
+		for _, f := range findings {
+			explained[f.Key()] = !slices.ContainsFunc(f.Causes, func(c strictarp.Key) bool { return !explained[c] })
+		}
+	}
+	for key, ok := range explained {
+		assert.True(t, ok, "%s is its own cause", key)
+	}
 }
 
 // soundRemedies: none does harm, none is warned of, each can be undone.
@@ -139,7 +154,9 @@ func soundRemedies(t testing.TB, f strictarp.Finding) {
 			for _, c := range f.Avoid {
 				assert.NotEqual(t, normal(c.Step), normal(s.String()), "%s offers what it warns of", f.Key())
 			}
-			if s.Action != strictarp.ForgetNeighbour {
+			switch s.Action {
+			case strictarp.ForgetNeighbour, strictarp.RestartRollout, strictarp.RestartUnit: // nothing is to be put back
+			default:
 				assert.NotEmpty(t, r.Undo, "%s: %s cannot be undone", f.Key(), s)
 			}
 			assert.NotContains(t, s.String(), "\n")

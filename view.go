@@ -38,7 +38,7 @@ type vip struct {
 	services []*metallb.Service // whose address it is; several may share it
 	external bool               // it is one of a Service's externalIPs only
 	expected *expectation       // see expect
-	holders  []holding // by the node's name
+	holders  []holding          // by the node's name
 	seen     []sighting
 	judged   bool // it is ours, and among the subjects
 }
