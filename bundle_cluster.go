@@ -13,11 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
-
-	"github.com/strictarp/strictarp/kubeproxy"
-	"github.com/strictarp/strictarp/metallb"
 )
 
 // maxDocuments is how many documents of one file are read.
@@ -51,20 +47,10 @@ func (b *bundle) readCluster() {
 		b.miss("objects", dir, collectObjects, err)
 	}
 	c.Objects = append(c.Objects, d.objects...)
-	b.facts.Cluster = &c
-	b.understand(c.Objects)
+	b.facts.SetCluster(c)
 }
 
 const collectObjects = "kubectl get nodes,services,endpointslices,pods,daemonsets,configmaps,events -A -o yaml"
-
-// understand derives what is told and reported from objects.
-func (b *bundle) understand(objects []runtime.Object) {
-	m := metallb.FromObjects(objects...)
-	m.Source = "cluster"
-	b.facts.MetalLB = &m
-	found := kubeproxy.FromObjects(objects...)
-	b.facts.KubeProxy = &found
-}
 
 // version reads what kubectl version -o json prints.
 func (b *bundle) version(name string) string {

@@ -316,7 +316,7 @@ func TestMerge(t *testing.T) {
 			"w1": {At: noon, Source: "a", Links: link, Routes: []strictarp.Route{{Link: "eth0"}}, Speaker: &strictarp.SpeakerFacts{Args: []string{"a"}}},
 			"w2": {At: noon, Source: "a"},
 		},
-		Vantages: []strictarp.Vantage{{Name: "c", Probes: []arpcheck.Result{{Target: vip}}, Neighbours: []strictarp.Neighbour{{Addr: vip}}}},
+		Vantages: []strictarp.Vantage{{Name: "c", Probes: []arpcheck.Result{{Target: vip}}, Neighbours: []arpcheck.Neighbour{{Addr: vip}}}},
 		KubeProxy: &kubeproxy.Found{Configs: []kubeproxy.Config{
 			{Source: kubeproxy.Source{Kind: kubeproxy.SourceConfigMap, Name: "kube-proxy"}, StrictARP: kubeproxy.StrictARPFalse},
 			{Source: kubeproxy.Source{Kind: kubeproxy.SourceConfigMap, Name: "deleted-since"}},

@@ -13,7 +13,7 @@ import (
 // It is a pure function: equal facts give equal findings, in the order of
 // SortFindings, wherever and whenever it runs. A rule that lacks facts gives a
 // finding of SeverityUnknown that says what to collect. A finding that follows
-// from others names them in Causes; see Causes for what to read first.
+// from others names them in Causes: Roots tells what to read first.
 func Evaluate(f Facts, subjects ...Subject) []Finding {
 	v := newView(&f, subjects)
 	var found []Finding

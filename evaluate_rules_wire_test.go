@@ -96,7 +96,7 @@ func responderTests() []ruleTest {
 		}, []string{"unknown foreign-responder@" + webVIP, "error multiple-responders@" + webVIP, "unknown node-not-observed@w3"}},
 		{"foreign-responder", "a node's address leads to it", func(s *scene) {
 			delete(s.nodes, "w3")
-			s.cached("10.0.3.13", "w3").State = strictarp.NeighbourStale
+			s.cached("10.0.3.13", "w3").State = arpcheck.NeighbourStale
 			s.ask(webVIP, from("w1"), from("w3"))
 		}, []string{"error multiple-responders@" + webVIP, "error local-policy-drop@" + webVIP, "unknown node-not-observed@w3"}},
 		{"proxy-arp-responder", "a router", func(s *scene) {
@@ -166,17 +166,17 @@ func wireFaultTests() []ruleTest {
 		{"vip-in-request-sender", "a node asks in its own name", func(s *scene) { claim(s.client, arpcheck.Request, "10.0.3.12", "w2", webVIP, "") }, nil},
 		{"stale-neighbour", "an entry of another node", func(s *scene) { s.cached(webVIP, "w2") },
 			[]string{"error stale-neighbour@" + webVIP, "error local-policy-drop@" + webVIP}},
-		{"stale-neighbour", "a failed entry", func(s *scene) { s.cached(webVIP, "w2").State = strictarp.NeighbourFailed }, nil},
+		{"stale-neighbour", "a failed entry", func(s *scene) { s.cached(webVIP, "w2").State = arpcheck.NeighbourFailed }, nil},
 		{"stale-neighbour", "an entry of a node that has the address itself", func(s *scene) {
-			s.nodes["w3"].Neighbours = []strictarp.Neighbour{{Addr: netip.MustParseAddr(webVIP), MAC: mac("w2"), Link: "ens33", State: strictarp.NeighbourStale}}
+			s.nodes["w3"].Neighbours = []arpcheck.Neighbour{{Addr: netip.MustParseAddr(webVIP), MAC: mac("w2"), Link: "ens33", State: arpcheck.NeighbourStale}}
 		}, nil},
 		{"stale-neighbour", "an entry of a node that lacks it", func(s *scene) {
 			s.link("w3", "kube-ipvs0").Addrs = addrs()
-			s.nodes["w3"].Neighbours = []strictarp.Neighbour{{Addr: netip.MustParseAddr(webVIP), MAC: mac("w2"), Link: "ens33", State: strictarp.NeighbourStale}}
+			s.nodes["w3"].Neighbours = []arpcheck.Neighbour{{Addr: netip.MustParseAddr(webVIP), MAC: mac("w2"), Link: "ens33", State: arpcheck.NeighbourStale}}
 		}, []string{"error stale-neighbour@" + webVIP}},
 		{"stale-neighbour", "the announcer's second NIC", func(s *scene) {
 			s.nic("w1", "ens34")
-			s.cached(webVIP, "w1/ens34").State = strictarp.NeighbourStale
+			s.cached(webVIP, "w1/ens34").State = arpcheck.NeighbourStale
 		}, nil},
 		{"frame-source-mismatch", "a relay", func(s *scene) {
 			w1 := from("w1")
@@ -197,7 +197,7 @@ func wireFaultTests() []ruleTest {
 		}, []string{"warning asymmetric-return-path@w1"}},
 		{"answer-from-other-nic", "a NIC of another segment that stays silent", func(s *scene) { s.nic("w1", "eth1", "10.9.0.1/24") }, nil},
 		{"local-policy-drop", "a cached wrong node", func(s *scene) {
-			s.cached(webVIP, "w3").State = strictarp.NeighbourStale
+			s.cached(webVIP, "w3").State = arpcheck.NeighbourStale
 		}, []string{"error stale-neighbour@" + webVIP, "error local-policy-drop@" + webVIP}},
 		{"local-policy-drop", "the Cluster policy", func(s *scene) {
 			s.Service(web).Local = false

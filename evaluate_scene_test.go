@@ -71,15 +71,13 @@ func configText(mode, strict string) string {
 // mac returns the MAC of a host: w1 to w9 have 02:00:5e:10:00:01 and so on.
 func mac(host string) arpcheck.MAC {
 	m := arpcheck.MAC{2, 0, 0x5e, 0x10}
-	switch {
-	case host == "client":
+	switch host {
+	case "client":
 		m[5] = 0x50
-	case host == "router":
+	case "router":
 		m[5] = 0xfe
-	case host == "stranger":
+	case "stranger":
 		m = arpcheck.MAC{0, 0x0c, 0x29, 1, 2, 3}
-	case host == "vrrp":
-		m = arpcheck.MAC{0, 0, 0x5e, 0, 1, 7}
 	default:
 		name, nic, _ := strings.Cut(host, "/")
 		m[5] = name[1] - '0'

@@ -31,6 +31,16 @@ func (v *view) expect(p *vip) expectation {
 	return *p.expected
 }
 
+// elect elects once for each Service.
+func (v *view) elect(s *metallb.Service) metallb.Election {
+	e, ok := v.elections[s]
+	if !ok {
+		e = v.elector.Elect(s)
+		v.elections[s] = e
+	}
+	return e
+}
+
 func (v *view) expectMetalLB(p *vip) expectation {
 	e := expectation{known: true}
 	var why []string
@@ -38,7 +48,7 @@ func (v *view) expectMetalLB(p *vip) expectation {
 		if !slices.Contains(s.Addresses, p.addr) {
 			continue // external IPs are nobody's to announce
 		}
-		election := v.elector.Elect(s)
+		election := v.elect(s)
 		if !election.Mine {
 			continue
 		}

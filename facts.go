@@ -55,7 +55,7 @@ type Vantage struct {
 	Links      []Link               `json:"links,omitzero"`      // its own interfaces; nil if not observed
 	Probes     []arpcheck.Result    `json:"probes,omitzero"`     // who answered for which address, in the order asked
 	Claims     []arpcheck.AddrClaim `json:"claims,omitzero"`     // what else was heard; nil if nobody listened
-	Neighbours []Neighbour          `json:"neighbours,omitzero"` // its neighbour cache, IPv4
+	Neighbours []arpcheck.Neighbour `json:"neighbours,omitzero"` // its neighbour cache, IPv4
 	// Capture counts the frames of the capture that probes and claims are from; nil
 	// if they are from none.
 	Capture *arpcheck.CaptureQuality `json:"capture,omitzero"`

@@ -48,9 +48,9 @@ func someFacts() strictarp.Facts {
 				Sender:     arpcheck.Sender{Addr: netip.MustParseAddr("10.0.3.50"), From: arpcheck.SenderRoute},
 				Responders: []arpcheck.Responder{{MAC: w1, Replies: 6, First: noon, Last: noon, DoubleAnswer: true}, {MAC: w2, Replies: 3, First: noon, Last: noon}},
 			}},
-			Neighbours: []strictarp.Neighbour{
-				{Addr: vip, MAC: w2, Link: "eth0", State: strictarp.NeighbourReachable},
-				{Addr: netip.MustParseAddr("10.0.3.21"), Link: "eth0", State: strictarp.NeighbourFailed},
+			Neighbours: []arpcheck.Neighbour{
+				{Addr: vip, MAC: w2, Link: "eth0", State: arpcheck.NeighbourReachable},
+				{Addr: netip.MustParseAddr("10.0.3.21"), Link: "eth0", State: arpcheck.NeighbourFailed},
 			},
 		}},
 		Missing: []strictarp.Missing{{What: "sysctls", Where: "w3", Err: "no such node", Collect: "sysctl -a"}},
@@ -72,7 +72,7 @@ func TestFactsRoundTrip(t *testing.T) {
 				"w2": {Links: []strictarp.Link{{Name: "eth0", Addrs: []strictarp.Address{}}, {Name: "eth1"}}},
 			},
 			Vantages: []strictarp.Vantage{
-				{Name: "a", Probes: []arpcheck.Result{}, Neighbours: []strictarp.Neighbour{}},
+				{Name: "a", Probes: []arpcheck.Result{}, Neighbours: []arpcheck.Neighbour{}},
 				{Name: "b"},
 			},
 		},
@@ -96,7 +96,7 @@ func TestFactsText(t *testing.T) {
 		Nodes: map[string]strictarp.NodeFacts{"w2": {At: noon, Source: "netlink", Links: []strictarp.Link{{Name: "eth0", MAC: w2, Up: true}}}},
 		Vantages: []strictarp.Vantage{{
 			Name: "client", At: noon, Source: "ip neigh", Probes: []arpcheck.Result{},
-			Neighbours: []strictarp.Neighbour{{Addr: vip, MAC: w2, Link: "eth0", State: strictarp.NeighbourStale}},
+			Neighbours: []arpcheck.Neighbour{{Addr: vip, MAC: w2, Link: "eth0", State: arpcheck.NeighbourStale}},
 		}},
 	})
 	require.NoError(t, err)

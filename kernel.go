@@ -73,7 +73,7 @@ type reply struct {
 // addresses, asked once for all that are held alike.
 func (v *view) wouldReply(n *node, l *Link, p *vip) (Answer, error) {
 	ask := func() (Answer, error) {
-		return n.WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
+		return n.without(p.addr).WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
 	}
 	held := p.on(n)
 	proxied := slices.ContainsFunc(n.ProxyNeighbours, func(e ProxyNeighbour) bool { return e.Addr == p.addr })
@@ -90,6 +90,19 @@ func (v *view) wouldReply(n *node, l *Link, p *vip) (Answer, error) {
 		n.replies[key] = r
 	}
 	return r.answer, r.err
+}
+
+// without returns the node without the other addresses on devices such as kube-ipvs0,
+// which have no part in what it answers for one.
+func (n *node) without(addr netip.Addr) NodeFacts {
+	f := n.NodeFacts
+	f.Links = slices.Clone(f.Links)
+	for i := range f.Links {
+		if l := &f.Links[i]; l.NoARP && l.Addrs != nil {
+			l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a Address) bool { return a.Prefix.Addr() != addr })
+		}
+	}
+	return f
 }
 
 // receiving returns the interfaces of a node on which requests for a VIP arrive:

@@ -26,8 +26,8 @@ type NodeFacts struct {
 	Routes []Route      `json:"routes,omitzero"`
 	Rules  []PolicyRule `json:"rules,omitzero"` // policy routing, IPv4; nil if not observed
 
-	Neighbours      []Neighbour      `json:"neighbours,omitzero"`      // IPv4; nil if not observed
-	ProxyNeighbours []ProxyNeighbour `json:"proxyNeighbours,omitzero"` // IPv4; nil if not observed
+	Neighbours      []arpcheck.Neighbour `json:"neighbours,omitzero"`      // IPv4; nil if not observed
+	ProxyNeighbours []ProxyNeighbour     `json:"proxyNeighbours,omitzero"` // IPv4; nil if not observed
 
 	IPVS      *ipvs.Table       `json:"ipvs,omitzero"`      // nil if not observed, or the kernel has none: see Missing
 	Persisted *sysctl.Persisted `json:"persisted,omitzero"` // what files set at boot; nil if not observed
@@ -171,29 +171,4 @@ const (
 	// ScopeNowhere is that of an address that nothing can be done with. Other
 	// scopes are decimal numbers up to 255.
 	ScopeNowhere Scope = "nowhere"
-)
-
-// Neighbour is an entry of a host's neighbour cache: the MAC to which the host
-// sends what is for an address.
-type Neighbour struct {
-	Addr  netip.Addr     `json:"addr"`
-	MAC   arpcheck.MAC   `json:"mac,omitzero"` // zero while the address is unresolved
-	Link  string         `json:"link"`         // the interface's name
-	State NeighbourState `json:"state,omitempty"`
-}
-
-// NeighbourState says how far an entry can be trusted. The zero NeighbourState
-// means that it was not observed.
-type NeighbourState string
-
-// Neighbour states, as ip-neighbour(8) names them, in lower case.
-const (
-	NeighbourReachable  NeighbourState = "reachable"  // confirmed lately
-	NeighbourStale      NeighbourState = "stale"      // used until it is found wrong
-	NeighbourDelay      NeighbourState = "delay"      // in use, about to be checked
-	NeighbourProbe      NeighbourState = "probe"      // being checked by unicast requests
-	NeighbourIncomplete NeighbourState = "incomplete" // asked for, not answered yet
-	NeighbourFailed     NeighbourState = "failed"     // asked for in vain
-	NeighbourPermanent  NeighbourState = "permanent"  // set by hand
-	NeighbourNoARP      NeighbourState = "noarp"      // needs no resolution
 )

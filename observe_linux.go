@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/strictarp/strictarp/arpcheck"
 )
 
 // errGone is what reading a file of a process returns that has ended meanwhile.
@@ -36,7 +38,7 @@ func (ob *observer) entries() error {
 	if err != nil {
 		return fmt.Errorf("list neighbours: %w", err)
 	}
-	found := []Neighbour{}
+	found := []arpcheck.Neighbour{}
 	for _, e := range list {
 		addr, ok := netip.AddrFromSlice(e.IP)
 		if addr = addr.Unmap(); !ok || ob.o.VIPs != nil && !slices.Contains(ob.o.VIPs, addr) {
@@ -45,7 +47,7 @@ func (ob *observer) entries() error {
 		if len(found) == ob.o.MaxNeighbours {
 			return fmt.Errorf("list neighbours: %w of %d: raise MaxNeighbours, or name VIPs", ErrLimit, ob.o.MaxNeighbours)
 		}
-		n := Neighbour{Addr: addr, Link: ob.name(e.LinkIndex), State: neighbourStates()[e.State]}
+		n := arpcheck.Neighbour{Addr: addr, Link: ob.name(e.LinkIndex), State: neighbourStates()[e.State]}
 		if len(e.HardwareAddr) == len(n.MAC) {
 			n.MAC = [6]byte(e.HardwareAddr)
 		}
@@ -76,10 +78,10 @@ func (ob *observer) proxies() error {
 	return nil
 }
 
-func neighbourStates() map[int]NeighbourState {
-	return map[int]NeighbourState{
-		unix.NUD_REACHABLE: NeighbourReachable, unix.NUD_STALE: NeighbourStale, unix.NUD_DELAY: NeighbourDelay,
-		unix.NUD_PROBE: NeighbourProbe, unix.NUD_INCOMPLETE: NeighbourIncomplete, unix.NUD_FAILED: NeighbourFailed,
-		unix.NUD_PERMANENT: NeighbourPermanent, unix.NUD_NOARP: NeighbourNoARP,
+func neighbourStates() map[int]arpcheck.NeighbourState {
+	return map[int]arpcheck.NeighbourState{
+		unix.NUD_REACHABLE: arpcheck.NeighbourReachable, unix.NUD_STALE: arpcheck.NeighbourStale, unix.NUD_DELAY: arpcheck.NeighbourDelay,
+		unix.NUD_PROBE: arpcheck.NeighbourProbe, unix.NUD_INCOMPLETE: arpcheck.NeighbourIncomplete, unix.NUD_FAILED: arpcheck.NeighbourFailed,
+		unix.NUD_PERMANENT: arpcheck.NeighbourPermanent, unix.NUD_NOARP: arpcheck.NeighbourNoARP,
 	}
 }

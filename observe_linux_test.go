@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
 	"github.com/strictarp/strictarp/kubeproxy"
 	"github.com/strictarp/strictarp/kubeproxy/kubeproxytest"
@@ -101,7 +102,7 @@ func TestObserve(t *testing.T) {
 	assert.Len(t, n.KubeProxy, 1)
 
 	only, _ := observeIn(t, node, strictarp.ObserveOptions{VIPs: []netip.Addr{addr("10.0.3.20")}})
-	assert.Equal(t, []strictarp.Neighbour{}, only.Neighbours)
+	assert.Equal(t, []arpcheck.Neighbour{}, only.Neighbours)
 }
 
 // fakeProc is a /proc with a kube-proxy of 250 s after the boot.
@@ -260,9 +261,9 @@ func TestObserveRoutesAndNeighbours(t *testing.T) {
 	} {
 		assert.Contains(t, n.Routes, want)
 	}
-	assert.ElementsMatch(t, []strictarp.Neighbour{
-		{Addr: addr("10.0.3.8"), MAC: [6]byte{2, 0, 0, 0, 9, 9}, Link: "eth0", State: strictarp.NeighbourPermanent},
-		{Addr: addr("10.0.3.9"), MAC: [6]byte{2, 0, 0, 0, 9, 9}, Link: "eth0", State: strictarp.NeighbourPermanent},
+	assert.ElementsMatch(t, []arpcheck.Neighbour{
+		{Addr: addr("10.0.3.8"), MAC: [6]byte{2, 0, 0, 0, 9, 9}, Link: "eth0", State: arpcheck.NeighbourPermanent},
+		{Addr: addr("10.0.3.9"), MAC: [6]byte{2, 0, 0, 0, 9, 9}, Link: "eth0", State: arpcheck.NeighbourPermanent},
 	}, n.Neighbours)
 	assert.Equal(t, []strictarp.ProxyNeighbour{{Addr: addr("172.31.0.7"), Link: "eth0"}}, n.ProxyNeighbours)
 

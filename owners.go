@@ -10,22 +10,59 @@ import (
 	"github.com/strictarp/strictarp/arpcheck"
 )
 
-// owner is the host that a MAC belongs to.
-type owner struct {
-	node string
-	link string // empty if only an address of the node is known to be at the MAC
-	from string // where that is known from, such as "links of w1"
+// Owner is whom a MAC belongs to, as far as facts tell.
+type Owner struct {
+	// Nodes are those that have the MAC: one, several where virtual machines were
+	// cloned, none if it is not known whose it is.
+	Nodes []string `json:"nodes,omitempty"`
+	Link  string   `json:"link,omitempty"` // the interface of the first node; empty if only an address of the node is known to be at the MAC
+	From  string   `json:"from,omitempty"` // where that is known from, such as "links of w1"
+	// Class is what kind of thing has such a MAC, as its bits tell, such as "virtual
+	// router of VRRP or CARP, IPv4" or "vendor 3c:fd:fe". It is never empty.
+	Class string `json:"class"`
 }
 
-// owners tells which node a MAC belongs to.
-type owners struct {
+// Node returns the node that has the MAC; empty if none is known or several have it.
+func (o Owner) Node() string {
+	if len(o.Nodes) == 1 {
+		return o.Nodes[0]
+	}
+	return ""
+}
+
+// Owners tells whom MACs belong to. It is made by Facts.Owners, does not change, and
+// may be used from several goroutines.
+type Owners struct {
 	byMAC map[arpcheck.MAC][]owner // each node once
 }
 
-// newOwners looks for MACs where they are told most reliably first: in the links
-// of nodes, in what answered for nodes' addresses, in neighbour caches.
-func newOwners(f *Facts, nodeOf map[netip.Addr]string) owners {
-	o := owners{byMAC: map[arpcheck.MAC][]owner{}}
+// Owners returns whom MACs belong to: first as the links of nodes say, then as what
+// answered for nodes' addresses does, then as neighbour caches do. It takes a time
+// that grows with the facts; to ask for one MAC takes none.
+func (f Facts) Owners() Owners { return newAddressView(&f).owners }
+
+// Of returns whom a MAC belongs to.
+func (o Owners) Of(mac arpcheck.MAC) Owner {
+	found := Owner{Class: macClass(mac)}
+	for i, h := range o.byMAC[mac] {
+		if i == 0 {
+			found.Link, found.From = h.link, h.from
+		}
+		found.Nodes = append(found.Nodes, h.node)
+	}
+	return found
+}
+
+// owner is a node that a MAC belongs to.
+type owner struct {
+	node string
+	link string // empty if only an address of the node is known to be at the MAC
+	from string // where that is known from
+}
+
+// newOwners looks for MACs where they are told most reliably first.
+func newOwners(f *Facts, nodeOf map[netip.Addr]string) Owners {
+	o := Owners{byMAC: map[arpcheck.MAC][]owner{}}
 	for _, name := range slices.Sorted(maps.Keys(f.Nodes)) {
 		n := f.Nodes[name]
 		for _, l := range n.Links {
@@ -52,7 +89,7 @@ func newOwners(f *Facts, nodeOf map[netip.Addr]string) owners {
 	return o
 }
 
-func (o owners) addNeighbours(list []Neighbour, nodeOf map[netip.Addr]string, where string) {
+func (o Owners) addNeighbours(list []arpcheck.Neighbour, nodeOf map[netip.Addr]string, where string) {
 	for _, n := range list {
 		if node := nodeOf[n.Addr]; node != "" {
 			o.add(n.MAC, owner{node, "", fmt.Sprintf("the neighbour entry of %s at %s", n.Addr, where)})
@@ -62,7 +99,7 @@ func (o owners) addNeighbours(list []Neighbour, nodeOf map[netip.Addr]string, wh
 
 // add keeps the first that is known of a MAC at a node. What only an address tells
 // does not add a second node to a MAC: a proxy answers for addresses of others.
-func (o owners) add(mac arpcheck.MAC, who owner) {
+func (o Owners) add(mac arpcheck.MAC, who owner) {
 	have := o.byMAC[mac]
 	same := slices.ContainsFunc(have, func(h owner) bool { return h.node == who.node })
 	if mac.IsZero() || same || who.link == "" && len(have) > 0 {
@@ -73,7 +110,7 @@ func (o owners) add(mac arpcheck.MAC, who owner) {
 
 // of returns the node that a MAC belongs to, or nothing if that is not known or
 // several have it.
-func (o owners) of(mac arpcheck.MAC) (owner, bool) {
+func (o Owners) of(mac arpcheck.MAC) (owner, bool) {
 	if list := o.byMAC[mac]; len(list) == 1 {
 		return list[0], true
 	}
@@ -81,7 +118,7 @@ func (o owners) of(mac arpcheck.MAC) (owner, bool) {
 }
 
 // name says whose a MAC is, for people.
-func (o owners) name(mac arpcheck.MAC) string {
+func (o Owners) name(mac arpcheck.MAC) string {
 	list := o.byMAC[mac]
 	switch {
 	case len(list) == 0:
@@ -95,7 +132,7 @@ func (o owners) name(mac arpcheck.MAC) string {
 }
 
 // host names who stands behind a MAC: a node, or the MAC itself.
-func (o owners) host(mac arpcheck.MAC) string {
+func (o Owners) host(mac arpcheck.MAC) string {
 	if who, ok := o.of(mac); ok {
 		return who.node
 	}

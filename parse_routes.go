@@ -161,8 +161,8 @@ func tableNumber(name string) int {
 // ParseNeighbours reads what "ip neigh" prints: the IPv4 entries of the neighbour
 // cache, and those of "ip neigh show proxy", which may follow. Warnings and error
 // are as those of ParseRoutes.
-func ParseNeighbours(r io.Reader) ([]Neighbour, []ProxyNeighbour, []sysctl.Warning, error) {
-	cache, warned := []Neighbour{}, warnings{}
+func ParseNeighbours(r io.Reader) ([]arpcheck.Neighbour, []ProxyNeighbour, []sysctl.Warning, error) {
+	cache, warned := []arpcheck.Neighbour{}, warnings{}
 	var proxies []ProxyNeighbour
 	lines, err := eachLine(r, func(number int, text string) {
 		w := words(strings.Fields(text))
@@ -190,7 +190,7 @@ func ParseNeighbours(r io.Reader) ([]Neighbour, []ProxyNeighbour, []sysctl.Warni
 	return cache, proxies, warned.done(lines), err
 }
 
-func parseNeighbour(addr netip.Addr, w words) (n Neighbour, proxy bool, problem string) {
+func parseNeighbour(addr netip.Addr, w words) (n arpcheck.Neighbour, proxy bool, problem string) {
 	n.Addr = addr
 	for len(w) > 0 {
 		switch word := w.next(); word {
@@ -208,7 +208,7 @@ func parseNeighbour(addr netip.Addr, w words) (n Neighbour, proxy bool, problem 
 			w.next()
 		case "router", "extern_learn", "managed", "offload", "extern_valid", "NONE":
 		default:
-			state := NeighbourState(strings.ToLower(word))
+			state := arpcheck.NeighbourState(strings.ToLower(word))
 			if !slices.Contains(neighbourStateNames(), state) {
 				return n, false, "not understood: " + strconv.Quote(word)
 			}
@@ -218,9 +218,9 @@ func parseNeighbour(addr netip.Addr, w words) (n Neighbour, proxy bool, problem 
 	return n, proxy, ""
 }
 
-func neighbourStateNames() []NeighbourState {
-	return []NeighbourState{
-		NeighbourReachable, NeighbourStale, NeighbourDelay, NeighbourProbe,
-		NeighbourIncomplete, NeighbourFailed, NeighbourPermanent, NeighbourNoARP,
+func neighbourStateNames() []arpcheck.NeighbourState {
+	return []arpcheck.NeighbourState{
+		arpcheck.NeighbourReachable, arpcheck.NeighbourStale, arpcheck.NeighbourDelay, arpcheck.NeighbourProbe,
+		arpcheck.NeighbourIncomplete, arpcheck.NeighbourFailed, arpcheck.NeighbourPermanent, arpcheck.NeighbourNoARP,
 	}
 }

@@ -154,10 +154,10 @@ fe80::1 dev eth0 lladdr 00:00:5e:00:53:fe router STALE
 `))
 	require.NoError(t, err)
 	addr := netip.MustParseAddr
-	assert.Equal(t, []strictarp.Neighbour{
-		{Addr: addr("192.0.2.1"), MAC: arpcheck.MAC{0, 0, 0x5e, 0, 0x53, 0xfe}, Link: "eth0", State: strictarp.NeighbourReachable},
-		{Addr: addr("192.0.2.240"), Link: "eth0", State: strictarp.NeighbourFailed},
-		{Addr: addr("192.0.2.9"), MAC: arpcheck.MAC{0, 0, 0x5e, 0, 0x53, 9}, Link: "eth0.100", State: strictarp.NeighbourStale},
+	assert.Equal(t, []arpcheck.Neighbour{
+		{Addr: addr("192.0.2.1"), MAC: arpcheck.MAC{0, 0, 0x5e, 0, 0x53, 0xfe}, Link: "eth0", State: arpcheck.NeighbourReachable},
+		{Addr: addr("192.0.2.240"), Link: "eth0", State: arpcheck.NeighbourFailed},
+		{Addr: addr("192.0.2.9"), MAC: arpcheck.MAC{0, 0, 0x5e, 0, 0x53, 9}, Link: "eth0.100", State: arpcheck.NeighbourStale},
 	}, cache)
 	assert.Equal(t, []strictarp.ProxyNeighbour{{Addr: addr("192.0.2.66"), Link: "eth0"}}, proxies)
 	assert.Len(t, warned, 2)

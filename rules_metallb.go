@@ -116,14 +116,20 @@ func (v *view) judgedServices() []*metallb.Service {
 // cannot.
 func checkElections(v *view) []Finding {
 	var found []Finding
+	hosts := map[string]metallb.Host{} // of the nodes that announce
 	for _, s := range v.judgedServices() {
-		e := v.elector.Elect(s)
+		e := v.elect(s)
 		if !e.Mine {
 			continue
 		}
 		reasons := e.Reasons
 		if n := v.byNode[e.Announcer]; n != nil {
-			reasons = append(slices.Clip(reasons), v.metallb.CheckInterfaces(e, n.host())...)
+			h, ok := hosts[n.name]
+			if !ok {
+				h = n.host()
+				hosts[n.name] = h
+			}
+			reasons = append(slices.Clip(reasons), v.metallb.CheckInterfaces(e, h)...)
 		}
 		for _, r := range reasons {
 			found = append(found, v.reasonFinding(serviceSubject(s), r))

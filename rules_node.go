@@ -234,11 +234,11 @@ func checkNeedsKernel(v *view, n *node) []Finding {
 	var need []*vip
 	why := ""
 	for _, p := range v.onDevice(n) {
-		k := v.kernel(n, p)
-		if !k.known || k.answers || k.onNIC || len(v.answering(p)) > 0 {
+		w := v.unannounced(p)
+		if w == "" { // first: it is so of most, and asked soonest
 			continue
 		}
-		if w := v.unannounced(p); w != "" {
+		if k := v.kernel(n, p); k.known && !k.answers && !k.onNIC && len(v.answering(p)) == 0 {
 			need, why = append(need, p), w
 		}
 	}

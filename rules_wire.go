@@ -140,6 +140,15 @@ func checkResponders(v *view, p *vip, s sighting) []Finding {
 // proxies returns MACs that answer for several addresses, at least one of which
 // nobody should hold, and those.
 func (v *view) proxies(from *Vantage) map[arpcheck.MAC][]netip.Addr {
+	found, ok := v.proxied[from]
+	if !ok {
+		found = v.findProxies(from)
+		v.proxied[from] = found
+	}
+	return found
+}
+
+func (v *view) findProxies(from *Vantage) map[arpcheck.MAC][]netip.Addr {
 	targets, canaries := map[arpcheck.MAC]int{}, map[arpcheck.MAC][]netip.Addr{}
 	for _, r := range from.Probes {
 		canary := v.canary(r.Target)
@@ -489,9 +498,9 @@ func checkNeighbours(v *view) []Finding {
 	return found
 }
 
-func (v *view) staleNeighbour(e Neighbour, where, onNode, source string, at time.Time) []Finding {
+func (v *view) staleNeighbour(e arpcheck.Neighbour, where, onNode, source string, at time.Time) []Finding {
 	p := v.judged(e.Addr)
-	if p == nil || e.MAC.IsZero() || e.State == NeighbourFailed || e.State == NeighbourIncomplete || !v.wrongHost(p, e.MAC) {
+	if p == nil || e.MAC.IsZero() || e.State == arpcheck.NeighbourFailed || e.State == arpcheck.NeighbourIncomplete || !v.wrongHost(p, e.MAC) {
 		return nil
 	}
 	if n := v.byNode[onNode]; n != nil && slices.Contains(n.held, p) {
@@ -499,7 +508,7 @@ func (v *view) staleNeighbour(e Neighbour, where, onNode, source string, at time
 	}
 	f := v.newFinding("stale-neighbour", Subject(p.addr.String()), "The neighbour cache of %s holds %s for %s, which is not the announcer's MAC.", where, v.owners.name(e.MAC), p.addr)
 	f.Vantage = where
-	f.Evidence = []Evidence{e.evidence(where, source, at)}
+	f.Evidence = []Evidence{neighbourEvidence(e, where, source, at)}
 	f.Remedies = []Remedy{NewRemedy("Make it ask again, once only the announcer answers.",
 		Step{Action: ForgetNeighbour, Node: onNode, Object: fmt.Sprintf("%s dev %s", e.Addr, e.Link), From: e.MAC.String()})}
 	return []Finding{f}
@@ -563,16 +572,16 @@ func (v *view) reached(p *vip) map[string][]reach {
 	for i := range v.Vantages {
 		w := &v.Vantages[i]
 		for _, e := range w.Neighbours {
-			if e.Addr == p.addr && e.State != NeighbourFailed && e.State != NeighbourIncomplete {
-				note(w, e.MAC, e.evidence(w.Name, w.Source, w.At))
+			if e.Addr == p.addr && e.State != arpcheck.NeighbourFailed && e.State != arpcheck.NeighbourIncomplete {
+				note(w, e.MAC, neighbourEvidence(e, w.Name, w.Source, w.At))
 			}
 		}
 	}
 	return nodes
 }
 
-// evidence is the entry as ip-neighbour(8) prints it.
-func (e Neighbour) evidence(where, source string, at time.Time) Evidence {
+// neighbourEvidence is the entry as ip-neighbour(8) prints it.
+func neighbourEvidence(e arpcheck.Neighbour, where, source string, at time.Time) Evidence {
 	return Evidence{Observed: strings.TrimSpace(fmt.Sprintf("%s dev %s lladdr %s %s", e.Addr, e.Link, e.MAC, strings.ToUpper(string(e.State)))), Source: where + ": " + source, At: at}
 }
 

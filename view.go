@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/metallb"
 )
 
@@ -22,13 +23,15 @@ type view struct {
 	subjects     map[Subject]bool
 	names        []string            // of observed nodes, sorted
 	serviceAddrs map[netip.Addr]bool // of Services of all types; nil if not observed
-	owners       owners
+	owners       Owners
 	nodeOf       map[netip.Addr]string // nodes' own addresses
 	known        []*vip                // all VIPs, by address
 	vips         []*vip                // those that are judged
 	nodes        []*node               // by name
 	byVIP        map[netip.Addr]*vip
 	byNode       map[string]*node
+	elections    map[*metallb.Service]metallb.Election      // see elect
+	proxied      map[*Vantage]map[arpcheck.MAC][]netip.Addr // see proxies
 }
 
 // vip is an address that was asked for, or that a Service has. Rules are about
@@ -48,6 +51,7 @@ type holding struct {
 	node *node
 	link *Link
 	addr *Address
+	at   int // the node's place among all
 }
 
 // sighting is what one vantage saw of a VIP.
@@ -59,6 +63,7 @@ type sighting struct {
 // node is an observed node.
 type node struct {
 	name string
+	at   int // its place in the order of names
 	NodeFacts
 	object *metallb.Node // nil if the cluster has no such node, or that is not known
 	held   []*vip        // all that are on its interfaces and not its own, judged or not
@@ -69,7 +74,7 @@ type node struct {
 
 // on returns where a node has the VIP.
 func (p *vip) on(n *node) []holding {
-	from, _ := slices.BinarySearchFunc(p.holders, n.name, func(h holding, name string) int { return cmp.Compare(h.node.name, name) })
+	from, _ := slices.BinarySearchFunc(p.holders, n.at, func(h holding, at int) int { return h.at - at })
 	to := from
 	for to < len(p.holders) && p.holders[to].node == n {
 		to++
@@ -78,26 +83,34 @@ func (p *vip) on(n *node) []holding {
 }
 
 func newView(f *Facts, subjects []Subject) *view {
-	v := &view{Facts: f, nodeOf: map[netip.Addr]string{}, byVIP: map[netip.Addr]*vip{}, byNode: map[string]*node{}}
-	if f.MetalLB != nil {
-		v.metallb = *f.MetalLB
-	}
+	v := newAddressView(f)
+	v.proxied = map[*Vantage]map[arpcheck.MAC][]netip.Addr{}
+	v.elections = map[*metallb.Service]metallb.Election{}
 	v.elector = v.metallb.Elector()
 	v.severities = map[string]Severity{}
 	for _, r := range Rules() {
 		v.severities[r.ID] = r.Severity
 	}
-	v.indexServices()
 	v.indexClusterIPs()
+	v.indexVantages()
+	v.narrow(subjects)
+	return v
+}
+
+// newAddressView knows only whose addresses and MACs are.
+func newAddressView(f *Facts) *view {
+	v := &view{Facts: f, nodeOf: map[netip.Addr]string{}, byVIP: map[netip.Addr]*vip{}, byNode: map[string]*node{}}
+	if f.MetalLB != nil {
+		v.metallb = *f.MetalLB
+	}
+	v.indexServices()
 	for _, from := range f.Vantages {
 		for _, r := range from.Probes {
 			v.vip(r.Target)
 		}
 	}
 	v.indexNodes()
-	v.indexVantages()
 	v.owners = newOwners(f, v.nodeOf)
-	v.narrow(subjects)
 	return v
 }
 
@@ -142,8 +155,8 @@ func (v *view) indexNodes() {
 		}
 	}
 	v.names = slices.Sorted(maps.Keys(v.Facts.Nodes))
-	for _, name := range v.names {
-		n := &node{name: name, NodeFacts: v.Facts.Nodes[name], object: objects[name]}
+	for at, name := range v.names {
+		n := &node{name: name, at: at, NodeFacts: v.Facts.Nodes[name], object: objects[name]}
 		v.byNode[name] = n
 		for i := range n.Links {
 			l := &n.Links[i]
@@ -155,7 +168,7 @@ func (v *view) indexNodes() {
 				case own && v.nodeOf[addr] == "":
 					v.nodeOf[addr] = name
 				case !own && p != nil:
-					p.holders = append(p.holders, holding{n, l, &l.Addrs[k]})
+					p.holders = append(p.holders, holding{n, l, &l.Addrs[k], at})
 					if !slices.Contains(n.held[max(0, len(n.held)-1):], p) { // mostly on one interface
 						n.held = append(n.held, p)
 					}

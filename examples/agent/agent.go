@@ -186,13 +186,13 @@ func (a *agent) tell(ctx context.Context) {
 			errs = append(errs, err)
 		}
 	}
-	err := a.condition.look(ctx)
-	failed("get-node", err)
-	if err == nil {
+	lookErr := a.condition.look(ctx)
+	failed("get-node", lookErr)
+	if lookErr == nil {
 		a.publisher.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: a.node, UID: a.condition.uid}
 	}
 	wrote := a.publish(ctx, failed)
-	if err == nil && a.known && a.facts.Source != "" {
+	if lookErr == nil && a.known && a.facts.Source != "" {
 		set, err := a.condition.set(ctx, conditionOf(a.facts, a.missing, a.findings))
 		failed("set-condition", err)
 		wrote = wrote || set
@@ -285,4 +285,9 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// jittered spreads the work of many nodes.
+func jittered(d time.Duration, random func() float64) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*random()))
 }

@@ -38,11 +38,12 @@ func seenAlone(rule string) bool {
 	})
 }
 
+const conditionType = corev1.NodeConditionType("StrictARPProblem")
+
 const (
-	conditionType corev1.NodeConditionType = "StrictARPProblem"
-	reasonFine                             = "NoStrictARPProblem"
-	reasonUnknown                          = "NotObserved"
-	maxCondition                           = 512 // bytes of a condition's message
+	reasonFine    = "NoStrictARPProblem"
+	reasonUnknown = "NotObserved"
+	maxCondition  = 512 // bytes of a condition's message
 )
 
 // conditionOf sums findings up, in node-problem-detector's manner: True is a

@@ -37,6 +37,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/strictarp/strictarp"
 	"github.com/strictarp/strictarp/arpcheck"
@@ -163,6 +164,7 @@ func (s settings) client() (kubernetes.Interface, error) {
 }
 
 func (s settings) serve(ctx context.Context, log *slog.Logger) error {
+	klog.SetSlogLogger(log) // client-go's
 	client, err := s.client()
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -57,7 +58,7 @@ func (p prober) ask(ctx context.Context, facts strictarp.NodeFacts, link string,
 		pr.Control = gateway
 	}
 	var results []arpcheck.Result
-	for r, err := range (arpcheck.Sweep{Prober: pr, Rate: requestRate}).Run(ctx, slices.Values(vips)) {
+	for r, err := range (arpcheck.Sweep{Prober: pr, Rate: requestRate, Seed: rand.Uint64()}).Run(ctx, slices.Values(vips)) {
 		if err != nil {
 			return results, err
 		}

@@ -24,8 +24,8 @@ import (
 	"github.com/strictarp/strictarp"
 )
 
-// maxVIPs is how many addresses are asked for: at ten requests a second and three
-// requests each, what one pass does within five minutes.
+// maxVIPs is how many addresses are asked for: with three requests each, at
+// requestRate, what one pass does within five minutes.
 const maxVIPs = 1024
 
 // targets are the addresses that are asked for: those of LoadBalancer Services,
@@ -179,9 +179,4 @@ func onlyAddresses(o any) (any, error) {
 	small.Spec.Type = s.Spec.Type
 	small.Status.LoadBalancer.Ingress = s.Status.LoadBalancer.Ingress
 	return small, nil
-}
-
-// jittered spreads the work of many nodes.
-func jittered(d time.Duration, random func() float64) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*random()))
 }

@@ -24,8 +24,10 @@ const (
 	// with its EndpointSlice and its address, and one judgement is enough for all.
 	settle = 500 * time.Millisecond
 	// fullPause is the time between judgements of everything, which changes of a node
-	// or of MetalLB's configuration ask for.
-	fullPause = 10 * time.Second
+	// or of MetalLB's configuration ask for. It is longer where one takes long, so that
+	// no more than a tenth of the time goes into them.
+	fullPause  = 10 * time.Second
+	fullFactor = 10
 	// lookEvery is how often it is looked whether agents fell silent.
 	lookEvery = 15 * time.Second
 
@@ -63,6 +65,7 @@ type controller struct {
 	mu       sync.Mutex // guards what follows
 	queue    workqueue.TypedRateLimitingInterface[owner]
 	lastFull time.Time
+	lastTook time.Duration       // of the last judgement of everything
 	latest   []strictarp.Finding // of the last judgement of everything
 }
 
@@ -233,7 +236,7 @@ func (c *controller) touchAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue != nil {
-		c.queue.AddAfter(theCluster, max(0, fullPause-time.Since(c.lastFull)))
+		c.queue.AddAfter(theCluster, max(0, max(fullPause, fullFactor*c.lastTook)-time.Since(c.lastFull)))
 	}
 }
 

@@ -76,10 +76,11 @@ func (c *controller) judge(ctx context.Context, batch []owner) (again map[owner]
 	}
 	began := time.Now()
 	findings := strictarp.Evaluate(f, subjects...)
-	c.metrics.found(findings, all, time.Since(began))
+	took := time.Since(began)
+	c.metrics.found(findings, all, took)
 	if all {
 		c.mu.Lock()
-		c.latest = findings
+		c.lastTook, c.latest = took, findings
 		c.mu.Unlock()
 	}
 	return c.keep(ctx, owners, whose.divide(findings), newDoubt(&f, whose, findings))

@@ -16,6 +16,7 @@ const (
 	maxUntold   = 128      // events that could not be written yet
 	maxRecord   = 96 << 10 // bytes of JSON: 2,000 of them are still less than an informer should hold
 	maxMessage  = 1024     // bytes of a message, as of an event's
+	maxParts    = 16       // causes and evidence of a finding: where 200 nodes are the cause, a few say it
 	// textEvery is how often an object is written for nothing but other words, such
 	// as a count in a message that moves.
 	textEvery = 10 * time.Minute
@@ -173,16 +174,16 @@ func (r *record) gist(words bool) string {
 		Severity  strictarp.Severity
 		Undecided bool
 		Node      string
-		Causes    []strictarp.Key
 		Message   string
+		Causes    []strictarp.Key
 		Remedies  string
 	}
 	parts := make([]part, len(r.Findings))
 	for i, e := range r.Findings {
 		f := e.Finding
-		parts[i] = part{Key: f.Key(), Severity: f.Severity, Undecided: e.Undecided, Node: f.Node, Causes: f.Causes}
+		parts[i] = part{Key: f.Key(), Severity: f.Severity, Undecided: e.Undecided, Node: f.Node}
 		if words {
-			parts[i].Message = f.Message
+			parts[i].Message, parts[i].Causes = f.Message, f.Causes
 			for _, m := range f.Remedies {
 				parts[i].Remedies += m.String() + "\n"
 			}
@@ -200,7 +201,7 @@ func (r *record) bound() {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i].Finding
-		f.Message = clip(f.Message)
+		f.Message, f.Causes, f.Evidence = clip(f.Message), f.Causes[:min(len(f.Causes), maxParts)], f.Evidence[:min(len(f.Evidence), maxParts)]
 	}
 }
 

@@ -181,7 +181,9 @@ func (r *remedy) begin(ctx context.Context) error {
 // choose returns the configuration in which strictARP is to be set, or why there
 // is none.
 func choose(f strictarp.Facts, findings []strictarp.Finding) (*kubeproxy.Config, string) {
-	i := slices.IndexFunc(findings, func(g strictarp.Finding) bool { return g.Rule == "strictarp-off" && g.Severity == strictarp.SeverityError })
+	i := slices.IndexFunc(findings, func(g strictarp.Finding) bool {
+		return g.Rule == "strictarp-off" && g.Severity == strictarp.SeverityError
+	})
 	if i < 0 {
 		return nil, "strictARP is not off where it matters"
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/strictarp/strictarp"
-	"github.com/strictarp/strictarp/kubeproxy"
 	"github.com/strictarp/strictarp/metallb"
 )
 
@@ -88,17 +87,12 @@ func (c *cluster) gather(ctx context.Context, now time.Time) (strictarp.Facts, e
 	if err := g.objects(ctx); err != nil {
 		return g.facts, err
 	}
-	found := kubeproxy.FromObjects(g.read...)
-	for i := range found.Configs {
-		found.Configs[i].At = now
-	}
-	state := metallb.FromObjects(g.read...)
-	state.At, state.Source, state.Missing = now, source, g.absent
-	g.facts.KubeProxy, g.facts.MetalLB = &found, &state
-	g.facts.Cluster = &strictarp.ClusterFacts{At: now, Source: source, Objects: g.read}
+	objects := strictarp.ClusterFacts{At: now, Source: source, Objects: g.read}
 	if version != nil {
-		g.facts.Cluster.Version = version.GitVersion
+		objects.Version = version.GitVersion
 	}
+	g.facts.SetCluster(objects)
+	g.facts.MetalLB.Missing = g.absent
 	return g.facts, nil
 }
 

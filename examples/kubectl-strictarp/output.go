@@ -103,8 +103,8 @@ func summarise(findings []strictarp.Finding) summary {
 			s.Unknowns++
 		}
 	}
-	for _, r := range group(findings) {
-		for _, f := range r.findings {
+	for _, r := range strictarp.Roots(findings) {
+		for _, f := range r.Causes {
 			s.Roots = append(s.Roots, f.Key())
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // report writes findings below what causes them.
 func (p *page) report(findings []strictarp.Finding, missing []strictarp.Missing) {
-	roots := group(findings)
+	roots := strictarp.Roots(findings)
 	for _, r := range roots {
 		p.root(r)
 		p.WriteString("\n")
@@ -35,12 +35,12 @@ func conclusion(s summary, causes int) string {
 }
 
 // root writes a cause with its cure and its consequences.
-func (p *page) root(r root) {
+func (p *page) root(r strictarp.Root) {
 	const indent = 2
-	first := r.findings[0]
-	p.head(0, first.Severity, first.Rule, p.names(r.subjects()), from(p.names(r.vantages())))
-	p.messages(indent, r.kind)
-	p.evidence(indent, r.kind)
+	first := r.Causes[0]
+	p.head(0, first.Severity, first.Rule, p.names(subjects(r.Causes)), from(p.names(r.Causes.Vantages())))
+	p.messages(indent, r.Causes)
+	p.evidence(indent, r.Causes)
 	for i, remedy := range first.Remedies {
 		if i > 0 && !p.wide {
 			break
@@ -50,7 +50,7 @@ func (p *page) root(r root) {
 			label = "Or:"
 		}
 		p.para(indent, label, remedy.Summary)
-		p.commands(indent+4, r.kind, i)
+		p.commands(indent+4, r.Causes, i)
 		if undo := texts(remedy.Undo); p.wide && len(undo) > 0 {
 			p.para(indent+2, "", "To take it back:")
 			p.lines(indent+4, undo...)
@@ -67,18 +67,18 @@ func from(vantages string) string {
 	return "seen from " + vantages
 }
 
-// messages writes what a kind says; of many alike only the first.
-func (p *page) messages(indent int, k kind) {
+// messages writes what a group says; of many alike only the first.
+func (p *page) messages(indent int, g strictarp.Group) {
 	var list []string
-	for _, f := range k.findings {
+	for _, f := range g {
 		list = append(list, f.Message)
 	}
 	p.some(indent, "", unique(list), "")
 }
 
-func (p *page) evidence(indent int, k kind) {
+func (p *page) evidence(indent int, g strictarp.Group) {
 	var list []string
-	for _, f := range k.findings {
+	for _, f := range g {
 		for _, e := range f.Evidence {
 			if !p.wide && strings.Contains(strings.ToLower(f.Message), strings.ToLower(e.Observed)) {
 				continue // it was just said
@@ -107,11 +107,11 @@ func (p *page) some(indent int, label string, list []string, rest string) {
 	}
 }
 
-// commands writes the steps of a kind's remedy; of many only the first.
-func (p *page) commands(indent int, k kind, remedy int) {
-	lines := k.commands(remedy)
+// commands writes the steps of a remedy of a group; of many only the first.
+func (p *page) commands(indent int, g strictarp.Group, remedy int) {
+	lines := commands(g, remedy)
 	for i, line := range lines {
-		if i >= few && len(k.findings) > few && !p.wide {
+		if i >= few && len(g) > few && !p.wide {
 			p.para(indent, "", fmt.Sprintf("and so on, %d more (-o wide).", len(lines)-i))
 			return
 		}
@@ -121,7 +121,7 @@ func (p *page) commands(indent int, k kind, remedy int) {
 			p.lines(indent, line)
 		}
 	}
-	if n := k.alsoOn(remedy); n > 0 {
+	if n := alsoOn(g, remedy); n > 0 {
 		p.para(indent, "", fmt.Sprintf("and the same on %s.", plural(n, "other node")))
 	}
 }
@@ -130,11 +130,11 @@ func (p *page) commands(indent int, k kind, remedy int) {
 const manual = "manual: "
 
 // avoid writes what does harm, once for each reason.
-func (p *page) avoid(indent int, r root) {
+func (p *page) avoid(indent int, r strictarp.Root) {
 	var whys []string
 	steps := map[string][]string{}
-	for _, k := range append([]kind{r.kind}, r.consequences...) {
-		for _, f := range k.findings {
+	for _, g := range append([]strictarp.Group{r.Causes}, r.Consequences...) {
+		for _, f := range g {
 			for _, c := range f.Avoid {
 				if !slices.Contains(steps[c.Why], c.Step) {
 					whys = append(whys, c.Why)
@@ -160,38 +160,38 @@ func (p *page) avoid(indent int, r root) {
 
 // consequences writes what follows from a cause, and what is to be done about it
 // when that is cured.
-func (p *page) consequences(indent int, r root) {
-	if len(r.consequences) == 0 {
+func (p *page) consequences(indent int, r strictarp.Root) {
+	if len(r.Consequences) == 0 {
 		return
 	}
 	p.para(indent, "", "From that follows:")
 	var rows [][]string
-	for _, k := range r.consequences {
-		f := k.findings[0]
-		about := p.names(k.subjects())
-		if seen := from(p.names(k.vantages())); seen != "" {
+	for _, g := range r.Consequences {
+		f := g[0]
+		about := p.names(subjects(g))
+		if seen := from(p.names(g.Vantages())); seen != "" {
 			about += ", " + seen
 		}
 		rows = append(rows, []string{f.Severity.String(), f.Rule, about})
 	}
 	p.table(indent+2, []string{"SEVERITY", "RULE", "ABOUT"}, rows...)
 	if p.wide {
-		for _, k := range r.consequences {
-			p.head(indent, k.findings[0].Severity, k.findings[0].Rule)
-			p.messages(indent+2, k)
-			p.evidence(indent+2, k)
+		for _, g := range r.Consequences {
+			p.head(indent, g[0].Severity, g[0].Rule)
+			p.messages(indent+2, g)
+			p.evidence(indent+2, g)
 		}
 	}
-	done := map[string]bool{strings.Join(r.commands(0), "\n"): true}
-	for _, k := range r.consequences {
-		lines := k.commands(0)
+	done := map[string]bool{strings.Join(commands(r.Causes, 0), "\n"): true}
+	for _, g := range r.Consequences {
+		lines := commands(g, 0)
 		text := strings.Join(lines, "\n")
-		if len(lines) == 0 || done[text] || within(lines, r.commands(0)) {
+		if len(lines) == 0 || done[text] || within(lines, commands(r.Causes, 0)) {
 			continue
 		}
 		done[text] = true
-		p.para(indent, "Then:", k.findings[0].Remedies[0].Summary)
-		p.commands(indent+4, k, 0)
+		p.para(indent, "Then:", g[0].Remedies[0].Summary)
+		p.commands(indent+4, g, 0)
 	}
 }
 

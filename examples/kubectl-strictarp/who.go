@@ -47,6 +47,7 @@ type seenAnswer struct {
 	Node    string           `json:"node"`         // whose MAC it is; empty if not known
 	Replies int              `json:"replies"`
 	Won     int              `json:"won"` // rounds in which it was first
+	owner   strictarp.Owner
 }
 
 func (a *app) whoCommand() *cobra.Command {
@@ -177,7 +178,7 @@ func reported(f strictarp.Facts, vip netip.Addr) []reportedNode {
 // answers says who was seen to answer.
 func answers(f strictarp.Facts, vip netip.Addr) []seenAnswer {
 	list := []seenAnswer{}
-	owner := macOwners(f)
+	owners := f.Owners()
 	for _, v := range f.Vantages {
 		for _, r := range v.Probes {
 			if r.Target != vip {
@@ -188,34 +189,14 @@ func answers(f strictarp.Facts, vip netip.Addr) []seenAnswer {
 				list = append(list, seen)
 			}
 			for _, responder := range r.Responders {
-				seen.MAC, seen.Node, seen.Replies, seen.Won = responder.MAC, owner[responder.MAC], responder.Replies, responder.WonRounds
+				seen.MAC, seen.Replies, seen.Won = responder.MAC, responder.Replies, responder.WonRounds
+				seen.owner = owners.Of(seen.MAC)
+				seen.Node = seen.owner.Node()
 				list = append(list, seen)
 			}
 		}
 	}
 	return list
-}
-
-// macOwners tells whose a MAC is, as far as nodes' interfaces and answers for
-// nodes' addresses tell.
-func macOwners(f strictarp.Facts) map[arpcheck.MAC]string {
-	owner := map[arpcheck.MAC]string{}
-	nodes := nodeAddrs(f)
-	for _, v := range f.Vantages {
-		for _, r := range v.Probes {
-			if node := nodes[r.Target]; node != "" && len(r.Responders) == 1 {
-				owner[r.Responders[0].MAC] = node
-			}
-		}
-	}
-	for name, n := range f.Nodes {
-		for _, l := range n.Links {
-			if !l.NoARP && !l.Loopback && !l.MAC.IsZero() { // a kube-ipvs0 may have the same everywhere
-				owner[l.MAC] = name
-			}
-		}
-	}
-	return owner
 }
 
 // who writes the three views below each other.
@@ -239,11 +220,11 @@ func (p *page) who(d whoDocument) {
 	p.WriteString("\nWho answers:\n")
 	rows = nil
 	for _, s := range d.Answers {
-		node, mac := s.Node, s.MAC.String()
+		node, mac := strings.Join(s.owner.Nodes, ", "), s.MAC.String()
 		if s.MAC.IsZero() {
 			mac, node = "-", "("+string(s.Verdict)+")"
 		} else if node == "" {
-			node = "(no known node)"
+			node = "(no known node; " + s.owner.Class + ")"
 		}
 		rows = append(rows, []string{node, mac, s.Vantage, fmt.Sprintf("%s, %s, first in %d", s.Verdict, plural(s.Replies, "answer"), s.Won)})
 	}

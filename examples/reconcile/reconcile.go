@@ -17,14 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strictarp/strictarp"
-	"github.com/strictarp/strictarp/kubeproxy"
-	"github.com/strictarp/strictarp/metallb"
 )
 
 // Reconciler writes an event to a Service for each error that is found.
@@ -39,15 +36,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Get(ctx, request.NamespacedName, &service); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var objects []runtime.Object
+	cluster := strictarp.ClusterFacts{At: time.Now(), Source: "cache"}
 	for _, list := range lists() {
 		if err := r.List(ctx, list); err != nil {
 			return ctrl.Result{}, err
 		}
-		objects = append(objects, list)
+		cluster.Objects = append(cluster.Objects, list)
 	}
-	state, told := metallb.FromObjects(objects...), kubeproxy.FromObjects(objects...)
-	facts := strictarp.Facts{At: time.Now(), MetalLB: &state, KubeProxy: &told}
+	facts := strictarp.Facts{At: cluster.At}
+	facts.SetCluster(cluster)
 	for _, f := range strictarp.Evaluate(facts, strictarp.Subject(request.String())) {
 		if f.Severity == strictarp.SeverityError {
 			r.Recorder.Eventf(&service, nil, corev1.EventTypeWarning, f.Rule, "Judge", "%s", f.Message)

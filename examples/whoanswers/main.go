@@ -2,16 +2,28 @@
 // host without access to a cluster, such as the load balancer's.
 //
 //	whoanswers [-i eth0] [--expect MAC] [--control ADDRESS] [-o json] ADDRESS...
+//	whoanswers --sweep [--rate N] ADDRESS...
+//	whoanswers --soak DURATION [--every DURATION] [--connect PORT] ADDRESS
+//	whoanswers --watch ADDRESS...
+//	whoanswers --replay FILE [ADDRESS...]
 //
 // An ADDRESS is an IPv4 address, a prefix (10.0.3.0/27) or a range
 // (10.0.3.20-10.0.3.29 or 10.0.3.20-29). It needs CAP_NET_RAW, takes 4.5 s, and
 // sends three broadcasts for each address, as fast as the interface takes them.
 //
+// A sweep is for thousands of addresses: it takes as many replies as come. A soak
+// asks every second for as long as it is told, with --connect also by TCP, and prints
+// what changes. A watch listens and sends nothing, until it is interrupted. With
+// --pcap FILE the frames that all this rests on are kept as a pcapng file, which
+// --replay judges, as it does captures by tcpdump: anywhere, and without privileges.
+//
 // Exit codes: 0 one MAC answers, and it is the expected one; 1 several answer,
-// or another than expected; 3 nobody answers; 4 the probe is inconclusive; 2 it
-// could not be run. With several addresses the worst counts, in the order 2, 1,
-// 4, 3, 0. That nobody answers for an address of a prefix or range is no 3, and
-// that this host has it itself is no 4.
+// or another than expected; 3 nobody answers; 4 the probe is inconclusive; 5 only
+// connects failed; 2 it could not be run. Of several the worst counts, in the order
+// 2, 1, 5, 4, 3, 0. That nobody answers for an address of a prefix or range is no 3,
+// and that this host has it itself is no 4. For a soak 1 is also that the first to
+// answer changed more than once, which is more than a fail-over; for a watch, that
+// there was a conflict or the like.
 package main
 
 import (
@@ -19,7 +31,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,111 +41,62 @@ import (
 	"github.com/strictarp/strictarp/arpcheck"
 )
 
-const exitError = 2
+// system is what the program needs of the host that it runs on.
+type system struct {
+	open func(link string) (*arpcheck.Prober, error)
+	// dial and cache are for soaks that connect; a nil dial is that of a net.Dialer.
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	cache func() (neighbours, error)
+}
 
-// maxTargets bounds what one call asks for: a /20, 12,288 broadcasts.
-const maxTargets = 1 << 12
-
-type settings struct {
-	link    string
-	expect  arpcheck.MAC
-	control netip.Addr
-	json    bool
-	targets []target
+// neighbours is a neighbour cache.
+type neighbours interface {
+	arpcheck.NeighbourReader
+	io.Closer
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, arpcheck.Open))
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, system{
+		open:  arpcheck.Open,
+		cache: func() (neighbours, error) { return arpcheck.OpenNeighbours() },
+	}))
 }
 
-// run is the program; open is arpcheck.Open or a test's.
-func run(ctx context.Context, args []string, out, errOut io.Writer, open func(string) (*arpcheck.Prober, error)) int {
+func run(ctx context.Context, args []string, out, errOut io.Writer, sys system) int {
 	set, err := parse(args, errOut)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
+	if errors.Is(err, pflag.ErrHelp) {
 		return 0
-	case err != nil:
-		fmt.Fprintln(errOut, "whoanswers:", err)
-		return exitError
 	}
-	results, err := probe(ctx, set, open)
+	code := exitError
 	if err == nil {
-		err = set.print(out, results)
+		code, err = set.run(ctx, out, sys)
 	}
 	if err != nil {
 		fmt.Fprintln(errOut, "whoanswers:", err)
 		return exitError
 	}
-	return set.exitCode(results)
+	return code
 }
 
-func probe(ctx context.Context, set settings, open func(string) (*arpcheck.Prober, error)) ([]arpcheck.Result, error) {
-	p, err := open(set.link)
+// run returns the exit code.
+func (set settings) run(ctx context.Context, out io.Writer, sys system) (int, error) {
+	if set.replay != "" {
+		return set.replayFile(out)
+	}
+	s, err := set.begin(sys)
 	if err != nil {
-		return nil, err
+		return exitError, err
 	}
-	defer p.Close()
-	p.Control = set.control
-	if p.Vantage == "" {
-		p.Vantage, _ = os.Hostname() // only a label
+	var code int
+	switch {
+	case set.soak > 0:
+		code, err = set.runSoak(ctx, out, s, sys)
+	case set.watch:
+		code, err = set.runWatch(ctx, out, s)
+	default:
+		code, err = set.ask(ctx, out, s)
 	}
-	addrs := make([]netip.Addr, 0, len(set.targets))
-	for _, t := range set.targets {
-		addrs = append(addrs, t.addr)
-	}
-	return p.ProbeAll(ctx, addrs)
-}
-
-func parse(args []string, errOut io.Writer) (settings, error) {
-	var set settings
-	var expect, control, output string
-	flags := pflag.NewFlagSet("whoanswers", pflag.ContinueOnError)
-	flags.SetOutput(errOut)
-	flags.StringVarP(&set.link, "interface", "i", "", "interface to ask on (default: the one that routes lead to)")
-	flags.StringVar(&expect, "expect", "", "MAC that should answer")
-	flags.StringVar(&control, "control", "", "address that surely answers, such as the gateway, to show that answers arrive")
-	flags.StringVarP(&output, "output", "o", "table", "table or json")
-	flags.Usage = func() { fmt.Fprintf(errOut, usage, flags.FlagUsages()) }
-	if err := flags.Parse(args); err != nil {
-		return set, err
-	}
-	set.json = output == "json"
-	if !set.json && output != "table" {
-		return set, fmt.Errorf("-o %q: want table or json", output)
-	}
-	return set.complete(expect, control, flags.Args())
-}
-
-const usage = `Ask who answers ARP for addresses.
-
-Usage: whoanswers [flags] ADDRESS...
-
-ADDRESS: 10.0.3.20, 10.0.3.0/27, 10.0.3.20-10.0.3.29 or 10.0.3.20-29
-
-%s
-Exit: 0 one MAC, as expected; 1 several or unexpected; 3 none; 4 inconclusive; 2 error
-`
-
-// complete reads what is given as text.
-func (set settings) complete(expect, control string, args []string) (settings, error) {
-	var err error
-	if expect != "" {
-		if set.expect, err = arpcheck.ParseMAC(expect); err != nil {
-			return set, fmt.Errorf("--expect: %w", err)
-		}
-	}
-	if control != "" {
-		if set.control, err = netip.ParseAddr(control); err != nil {
-			return set, fmt.Errorf("--control: %w", err)
-		}
-	}
-	if set.targets, err = parseTargets(args); err != nil {
-		return set, err
-	}
-	if set.link == "" {
-		set.link, err = linkTo(set.targets)
-	}
-	return set, err
+	return code, errors.Join(err, s.Close())
 }

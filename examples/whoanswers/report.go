@@ -10,20 +10,28 @@ import (
 	"github.com/strictarp/strictarp/arpcheck"
 )
 
-// Exit codes, the worst last.
+// Exit codes.
 const (
 	exitSingle       = 0
+	exitWrong        = 1
+	exitError        = 2
 	exitNone         = 3
 	exitInconclusive = 4
-	exitWrong        = 1
+	exitFailed       = 5
 )
 
-var worse = map[int]int{exitSingle: 0, exitNone: 1, exitInconclusive: 2, exitWrong: 3}
+var worse = map[int]int{exitSingle: 0, exitNone: 1, exitInconclusive: 2, exitFailed: 3, exitWrong: 4}
 
-func (set settings) exitCode(results []arpcheck.Result) int {
+// answer is what was found out of a target.
+type answer struct {
+	arpcheck.Result
+	ofRange bool
+}
+
+func (set settings) exitCode(answers []answer) int {
 	worst := exitSingle
-	for i, r := range results {
-		if code := set.exitOf(r, set.targets[i].ofRange); worse[code] > worse[worst] {
+	for _, a := range answers {
+		if code := set.exitOf(a.Result, a.ofRange); worse[code] > worse[worst] {
 			worst = code
 		}
 	}
@@ -60,38 +68,58 @@ func (set settings) unexpected(r arpcheck.Result) []arpcheck.MAC {
 	return macs
 }
 
-func (set settings) print(out io.Writer, results []arpcheck.Result) error {
+func encode(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func (set settings) print(out io.Writer, answers []answer) error {
+	code := set.exitCode(answers)
 	if set.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+		results := make([]arpcheck.Result, 0, len(answers))
+		for _, a := range answers {
+			results = append(results, a.Result)
+		}
+		return encode(out, struct {
 			Results  []arpcheck.Result `json:"results"`
 			ExitCode int               `json:"exitCode"`
-		}{results, set.exitCode(results)})
+		}{results, code})
 	}
+	if err := set.printTable(out, answers); err != nil {
+		return err
+	}
+	r := answers[0]
+	fmt.Fprintf(out, "\n%s\n", conclusions[code])
+	times := fmt.Sprintf("%d times", r.Rounds)
+	if set.sweep {
+		times = "as often as it took"
+	}
+	fmt.Fprintf(out, "Asked on %s as %s (%s), %s. FIRST is how often a MAC was the first to answer.\n",
+		r.Interface, r.Sender.Addr, senderNotes[r.Sender.From], times)
+	if r.Control != nil && r.Control.Answered {
+		fmt.Fprintf(out, "The control address %s answers.\n", r.Control.Target)
+	}
+	return nil
+}
+
+// printTable shows all but the addresses of ranges that nobody answers for.
+func (set settings) printTable(out io.Writer, answers []answer) error {
 	silent := 0
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ADDRESS\tVERDICT\tMAC\tREPLIES\tFIRST\tMEAN RTT\tNOTES")
-	for i, r := range results {
-		switch {
-		case r.Verdict == arpcheck.None && set.targets[i].ofRange:
+	for _, a := range answers {
+		if a.Verdict == arpcheck.None && a.ofRange {
 			silent++
-		default:
-			set.printResult(w, r)
+			continue
 		}
+		set.printResult(w, a.Result)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if silent > 0 {
-		fmt.Fprintf(out, "\n%d of %d addresses: nobody answers.\n", silent, len(results))
-	}
-	r := results[0]
-	fmt.Fprintf(out, "\n%s\n", conclusions[set.exitCode(results)])
-	fmt.Fprintf(out, "Asked on %s as %s (%s), %d times. FIRST is how often a MAC was the first to answer.\n",
-		r.Interface, r.Sender.Addr, senderNotes[r.Sender.From], r.Rounds)
-	if r.Control != nil && r.Control.Answered {
-		fmt.Fprintf(out, "The control address %s answers.\n", r.Control.Target)
+		fmt.Fprintf(out, "\n%d of %d addresses: nobody answers.\n", silent, len(answers))
 	}
 	return nil
 }
@@ -101,6 +129,7 @@ var conclusions = map[int]string{
 	exitSingle:       "Fine: no address is answered for by more than one MAC.",
 	exitNone:         "Nobody answers for an address: what announces it does not run, or not on this segment.",
 	exitInconclusive: "This probe cannot tell; the notes say why.",
+	exitFailed:       "Answers are as they should be, but connects fail: look at what serves the address.",
 	exitWrong: "Wrong: an address is answered for by several MACs or by an unexpected one. Clients keep\n" +
 		"whichever is first. With kube-proxy in ipvs mode, see whether strictARP is on.",
 }

@@ -17,10 +17,7 @@ type target struct {
 
 // parseTargets reads addresses, prefixes and ranges. An address that several of
 // them name is asked for once.
-func parseTargets(args []string) ([]target, error) {
-	if len(args) == 0 {
-		return nil, errors.New("no address given: try whoanswers --help")
-	}
+func parseTargets(args []string, limit int) ([]target, error) {
 	var targets []target
 	index := make(map[netip.Addr]int)
 	for _, arg := range args {
@@ -35,8 +32,8 @@ func parseTargets(args []string) ([]target, error) {
 				index[addr] = len(targets)
 				targets = append(targets, target{addr: addr, ofRange: first != last})
 			}
-			if len(targets) > maxTargets {
-				return nil, fmt.Errorf("%q makes it more than %d addresses: ask for less at a time", arg, maxTargets)
+			if len(targets) > limit {
+				return nil, fmt.Errorf("%q makes it more than %d addresses: ask for less at a time", arg, limit)
 			}
 			if addr == last {
 				break

@@ -35,7 +35,7 @@ func ask(t *testing.T, args string, edit func(s *arpchecktest.Segment, nodes []*
 		}
 		client := s.AddClient("balancer", netip.MustParsePrefix("10.0.3.50/24"))
 		edit(s, nodes)
-		code = run(t.Context(), append([]string{"-i", "eth0"}, strings.Fields(args)...), &o, &e, client.OpenOn)
+		code = run(t.Context(), append([]string{"-i", "eth0"}, strings.Fields(args)...), &o, &e, system{open: client.OpenOn})
 	})
 	return code, o.String(), e.String()
 }
@@ -134,9 +134,9 @@ func TestJSON(t *testing.T) {
 
 func TestNoPermissionSaysWhatToDo(t *testing.T) {
 	var out, errOut bytes.Buffer
-	code := run(t.Context(), []string{"-i", "eth0", "10.0.3.20"}, &out, &errOut, func(string) (*arpcheck.Prober, error) {
+	code := run(t.Context(), []string{"-i", "eth0", "10.0.3.20"}, &out, &errOut, system{open: func(string) (*arpcheck.Prober, error) {
 		return nil, fmt.Errorf("needs CAP_NET_RAW: %w", fs.ErrPermission)
-	})
+	}})
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, errOut.String(), "CAP_NET_RAW")
 }
@@ -146,7 +146,7 @@ func TestTakesFourAndAHalfSeconds(t *testing.T) {
 		s := arpchecktest.New(t)
 		client := s.AddClient("balancer", netip.MustParsePrefix("10.0.3.50/24"))
 		began := time.Now()
-		assert.Equal(t, exitNone, run(t.Context(), []string{"-i", "eth0", "10.0.3.20"}, new(bytes.Buffer), new(bytes.Buffer), client.OpenOn))
+		assert.Equal(t, exitNone, run(t.Context(), []string{"-i", "eth0", "10.0.3.20"}, new(bytes.Buffer), new(bytes.Buffer), system{open: client.OpenOn}))
 		assert.Equal(t, 4500*time.Millisecond, time.Since(began))
 	})
 }

@@ -148,6 +148,16 @@ func files(ctx context.Context, work string, built map[string]string) ([]vm.File
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(work, "crds.yaml")
-	return append(list, vm.File{Name: cluster.CRDs, Perm: 0o644, From: file}), os.WriteFile(file, crds, 0o644)
+	for name, text := range map[string][]byte{
+		cluster.CRDs: crds,
+		// ipset looks protocols up there.
+		"/etc/protocols": []byte("tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n"),
+	} {
+		file := filepath.Join(work, filepath.Base(name))
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return nil, err
+		}
+		list = append(list, vm.File{Name: name, Perm: 0o644, From: file})
+	}
+	return list, nil
 }

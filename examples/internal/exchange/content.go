@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/strictarp/strictarp"
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 // Hash returns the hash of what matters in facts. It is the same when they were
 // observed again and only that moved which always does: times, counters,
-// connections, and how fresh neighbour entries are.
+// connections, how fresh neighbour entries are, and the interfaces and routes that
+// come and go with pods. These are published with the next change that matters.
 func Hash(f strictarp.Facts) (string, error) {
 	data, err := json.Marshal(content(f))
 	if err != nil {
@@ -55,6 +58,7 @@ func content(f strictarp.Facts) strictarp.Facts {
 
 func nodeContent(n strictarp.NodeFacts) strictarp.NodeFacts {
 	n.At, n.Counters = time.Time{}, nil
+	n = withoutPods(n)
 	n.Neighbours = neighbourContent(n.Neighbours)
 	n.KubeProxyLog = nil
 	n.KubeProxy = slices.Clone(n.KubeProxy)
@@ -92,6 +96,31 @@ func nodeContent(n strictarp.NodeFacts) strictarp.NodeFacts {
 			s.Metrics = &m
 		}
 		n.Speaker = &s
+	}
+	return n
+}
+
+// withoutPods leaves out what a CNI plugin makes for each pod: the host's end of a
+// veth pair, which has no address, its settings, and routes to single hosts by it.
+// No request for a VIP arrives there. A node's own veth, as where the node is a
+// container, has an address.
+func withoutPods(n strictarp.NodeFacts) strictarp.NodeFacts {
+	pods := map[string]bool{}
+	for _, l := range n.Links {
+		if l.Kind == "veth" && l.Addrs != nil && len(l.Addrs) == 0 {
+			pods[l.Name] = true
+		}
+	}
+	if len(pods) == 0 {
+		return n
+	}
+	n.Links = slices.DeleteFunc(slices.Clone(n.Links), func(l strictarp.Link) bool { return pods[l.Name] })
+	n.Routes = slices.DeleteFunc(slices.Clone(n.Routes), func(r strictarp.Route) bool { return pods[r.Link] && r.Dst.Bits() == 32 })
+	if n.Sysctls != nil {
+		s := *n.Sysctls
+		s.Interfaces = maps.Clone(s.Interfaces)
+		maps.DeleteFunc(s.Interfaces, func(name string, _ sysctl.Values) bool { return pods[name] })
+		n.Sysctls = &s
 	}
 	return n
 }

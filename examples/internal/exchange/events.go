@@ -36,8 +36,11 @@ const (
 	// maxMessage is how long an event's message may be (k8s.io/kubernetes
 	// pkg/apis/core/validation/events.go NoteLengthLimit).
 	maxMessage = 1024
-	// DefaultBurst events are written at once, and one each DefaultEvery later on:
-	// so many as people read.
+)
+
+// DefaultBurst events are written at once, and one each DefaultEvery later on: so
+// many as people read.
+const (
 	DefaultBurst = 10
 	DefaultEvery = 30 * time.Second
 )
@@ -45,7 +48,9 @@ const (
 // Events tells of findings by one event each: it is written when a finding
 // appears, counted up when it appears again, and marked when it is gone. Its name
 // comes from the finding's key, so that a program that is restarted, or takes over
-// as leader, finds what was told before and does not tell it again.
+// as leader, finds what was told before and does not tell it again. Whether a
+// finding went and came back while no program ran is not known: then it is not told
+// again either, until its event has expired (after an hour by default).
 //
 // Its methods are called by one goroutine. The zero value of what is optional is a
 // good choice.

@@ -25,6 +25,7 @@ import (
 	"github.com/strictarp/strictarp/examples/internal/exchange"
 	"github.com/strictarp/strictarp/ipvs"
 	"github.com/strictarp/strictarp/kubeproxy"
+	"github.com/strictarp/strictarp/sysctl"
 )
 
 var (
@@ -151,6 +152,23 @@ func TestHash(t *testing.T) {
 	assert.Equal(t, base, hash(later), "only what always moves has moved")
 	assert.Equal(t, before, asJSON(t, later), "facts are not changed by hashing")
 
+	// A pod comes: its veth, its settings and its route.
+	pod := factsOf("w1", start)
+	n := pod.Nodes["w1"]
+	n.Sysctls = &sysctl.ARP{Interfaces: map[string]sysctl.Values{"eth0": {}}}
+	n.Routes = []strictarp.Route{{Dst: netip.MustParsePrefix("0.0.0.0/0"), Link: "eth0"}}
+	pod.Nodes["w1"] = n
+	before = hash(pod)
+	n.Links = append(n.Links, strictarp.Link{Name: "cali1", Kind: "veth", Up: true, Addrs: []strictarp.Address{}})
+	n.Sysctls.Interfaces["cali1"] = sysctl.Values{sysctl.ProxyARP: 1}
+	n.Routes = append(n.Routes, strictarp.Route{Dst: netip.MustParsePrefix("10.244.1.7/32"), Link: "cali1"})
+	pod.Nodes["w1"] = n
+	assert.Equal(t, before, hash(pod))
+	assert.Len(t, n.Sysctls.Interfaces, 2, "facts are not changed by hashing")
+	n.Routes = append(n.Routes, strictarp.Route{Dst: netip.MustParsePrefix("10.9.0.0/16"), Link: "cali1"})
+	pod.Nodes["w1"] = n
+	assert.NotEqual(t, before, hash(pod), "that is no pod's")
+
 	for name, change := range map[string]func(*strictarp.NodeFacts, *strictarp.Facts){
 		"link":       func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Links[0].Up = false },
 		"observed":   func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Routes = []strictarp.Route{} },
@@ -230,6 +248,52 @@ func TestBounds(t *testing.T) {
 	assert.Less(t, len(got.Missing[5].What), 600)
 	assert.Equal(t, "w1", got.Missing[5].Where, "a node says nothing of others")
 	assert.Equal(t, "interfaces, addresses and sysctls", got.Missing[len(got.Missing)-1].What)
+}
+
+// TestSize: a node of a large cluster, with 613 addresses on kube-ipvs0 and 110
+// pods, is far from the limit.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	f := factsOf("w1", start)
+	n := f.Nodes["w1"]
+	values := sysctl.Values{}
+	for _, p := range sysctl.Params() {
+		values[p] = 1
+	}
+	n.Sysctls = &sysctl.ARP{All: values, Default: values, Interfaces: map[string]sysctl.Values{}}
+	held := strictarp.Link{Name: "kube-ipvs0", Kind: "dummy", NoARP: true}
+	table := &ipvs.Table{Version: "1.2.1"}
+	for i := range 613 {
+		addr := netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)})
+		held.Addrs = append(held.Addrs, strictarp.Address{Prefix: netip.PrefixFrom(addr, 32), Scope: strictarp.ScopeGlobal})
+		s := ipvs.Service{Protocol: ipvs.TCP, Addr: addr, Port: 80, Scheduler: "rr"}
+		for j := range 3 {
+			s.RealServers = append(s.RealServers, ipvs.RealServer{Addr: netip.AddrFrom4([4]byte{10, 244, byte(i), byte(j)}), Port: 8080, Forward: ipvs.Masq, Weight: 1})
+		}
+		table.Services = append(table.Services, s)
+	}
+	for i := range 110 {
+		name := fmt.Sprintf("cali%x", i*7919+0x10000000)
+		n.Links = append(n.Links, strictarp.Link{Name: name, Kind: "veth", MAC: arpcheck.MAC{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}, Up: true, Addrs: []strictarp.Address{}})
+		n.Sysctls.Interfaces[name] = values
+		n.Routes = append(n.Routes, strictarp.Route{Dst: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, 1, byte(i)}), 32), Link: name})
+	}
+	n.Links, n.IPVS = append(n.Links, held), table
+	f.Nodes["w1"] = n
+	probe := f.Vantages[0].Probes[0]
+	for i := range 306 {
+		probe.Target = netip.AddrFrom4([4]byte{10, 0, byte(3 + i>>8), byte(i)})
+		f.Vantages[0].Probes = append(f.Vantages[0].Probes, probe)
+	}
+	cm, err := exchange.Encode("strictarp", "w1", f)
+	require.NoError(t, err)
+	plain, err := json.Marshal(f)
+	require.NoError(t, err)
+	t.Logf("%d bytes, %d before compression", len(cm.BinaryData[exchange.DataKey]), len(plain))
+	assert.Less(t, len(cm.BinaryData[exchange.DataKey]), exchange.MaxBytes/8)
+	_, got, err := exchange.Decode(cm)
+	require.NoError(t, err)
+	assert.Len(t, got.Missing, len(f.Missing), "nothing was left out")
 }
 
 func zip(t testing.TB, text string) []byte {

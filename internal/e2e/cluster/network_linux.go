@@ -42,7 +42,10 @@ func newBridge() error {
 	if err := netlink.LinkAdd(br); err != nil {
 		return fmt.Errorf("make bridge %s: %w", bridge, err)
 	}
-	return setUp(br, "10.0.3.1/24", "172.31.9.1/24")
+	if err := setUp(br, "10.0.3.1/24", "172.31.9.1/24"); err != nil {
+		return err
+	}
+	return route{"10.244.1.0/24", "10.0.3.11"}.add(br)
 }
 
 // newHost makes a namespace with an interface on the segment.

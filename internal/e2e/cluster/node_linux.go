@@ -157,3 +157,8 @@ func Await(ctx context.Context, what string, f func(context.Context) error) erro
 		}
 	}
 }
+
+// Tail returns the ends of the logs of what runs on the node.
+func (n *Node) Tail() string {
+	return "kube-proxy:\n" + n.proxy.Tail(15) + "\nspeaker:\n" + n.speaker.Tail(5)
+}

@@ -142,7 +142,7 @@ func (c *Cluster) makeMetalLB(ctx context.Context) error {
 	_, err = c.API.AppsV1().DaemonSets(metalLB).Create(ctx, daemonSet(metalLB, "speaker", map[string]string{"app": "metallb", "component": "speaker"}, corev1.PodSpec{
 		HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
-			Name: "speaker", Image: "quay.io/metallb/speaker:" + metalLBVersion, Args: []string{"--port=7472", "--log-level=debug"},
+			Name: "speaker", Image: "quay.io/metallb/speaker:" + metalLBVersion, Args: []string{"--port=7472", "--log-level=info"},
 			Env: []corev1.EnvVar{
 				fieldEnv("METALLB_NODE_NAME", "spec.nodeName"), fieldEnv("METALLB_POD_NAME", "metadata.name"), fieldEnv("METALLB_HOST", "status.hostIP"),
 				fieldEnv("METALLB_ML_BIND_ADDR", "status.podIP"), {Name: "METALLB_ML_LABELS", Value: "app=metallb,component=speaker"},

@@ -58,6 +58,7 @@ func (l *lab) play(t *testing.T, name string, f func(*scene)) {
 	s := &scene{lab: l, began: time.Now()}
 	ok := t.Run(name, func(t *testing.T) {
 		s.T = t
+		t.Cleanup(s.explain)
 		f(s)
 	})
 	if s.T == nil {
@@ -65,6 +66,18 @@ func (l *lab) play(t *testing.T, name string, f func(*scene)) {
 	}
 	l.rows = append(l.rows, fmt.Sprintf("%-28s | %s | %s | %.0f s", name, strings.Join(s.found, ", "), s.cure, time.Since(s.began).Seconds()))
 	require.True(t, ok, "the rest is not played after %q failed", name)
+}
+
+// explain adds to a failure what the components said last.
+func (s *scene) explain() {
+	if !s.Failed() {
+		return
+	}
+	for _, n := range s.Nodes {
+		for line := range strings.Lines(n.Tail()) {
+			s.Logf("%s %.300s", n.Name, strings.TrimSpace(line))
+		}
+	}
 }
 
 // print prints the table, which the command's output ends with.

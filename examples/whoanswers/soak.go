@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/strictarp/strictarp/arpcheck"
+)
+
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+// soaking is a soak as it is printed.
+type soaking struct {
+	settings
+	out        io.Writer
+	sum        arpcheck.SoakSummary
+	last       string // what was printed of the sample before
+	unexpected int    // samples
+	err        error  // of writing
+}
+
+func (set settings) runSoak(ctx context.Context, out io.Writer, s *session, sys system) (int, error) {
+	plan := arpcheck.SoakPlan{Target: set.targets[0].addr, Every: set.every, For: set.soak, Port: set.port, Dial: sys.dial}
+	if !set.expect.IsZero() {
+		plan.Expected = []arpcheck.MAC{set.expect}
+	}
+	if set.port != 0 {
+		cache, err := sys.cache()
+		if err != nil {
+			return exitError, err
+		}
+		defer cache.Close()
+		plan.Neighbours = cache
+	}
+	k := &soaking{settings: set, out: out}
+	for sample, err := range s.Soak(ctx, plan) {
+		if err != nil && ctx.Err() != nil {
+			break // interrupted, which is how one ends it early
+		}
+		if err != nil {
+			return exitError, err
+		}
+		s.conclude(sample.ARP)
+		if k.add(sample); k.err != nil {
+			return exitError, k.err
+		}
+	}
+	return k.exitCode(), k.end()
+}
+
+func (k *soaking) add(s arpcheck.Sample) {
+	k.sum.Add(s)
+	if len(k.settings.unexpected(s.ARP)) > 0 {
+		k.unexpected++
+	}
+	if k.json {
+		k.err = json.NewEncoder(k.out).Encode(s)
+		return
+	}
+	if line := k.line(s); line != k.last {
+		k.last = line
+		_, k.err = fmt.Fprintf(k.out, "%s  %s\n", s.At.UTC().Format(timeFormat), line)
+	}
+}
+
+// line says of a sample what is worth a line if it changes.
+func (k *soaking) line(s arpcheck.Sample) string {
+	line := "nobody answers"
+	for i, r := range s.ARP.Responders {
+		if i == 0 {
+			line = r.MAC.String() + " answers"
+		} else {
+			line += ", then " + r.MAC.String()
+		}
+		if r.DoubleAnswers > 0 {
+			line += " (twice)"
+		}
+	}
+	if len(k.settings.unexpected(s.ARP)) > 0 {
+		line = join(line, "not the expected MAC")
+	}
+	for _, reason := range s.ARP.Reasons {
+		if reason != arpcheck.TooFewRounds { // of which there are as many as samples
+			line = join(line, reason.Explain())
+		}
+	}
+	switch {
+	case s.Check.Ran && s.Check.OK:
+		line = join(line, "connect ok")
+	case s.Check.Ran:
+		line = join(line, "connect failed: "+s.Check.Err)
+	}
+	if s.Cached != nil && !s.Cached.MAC.IsZero() {
+		line = join(line, "cached "+s.Cached.MAC.String())
+	}
+	return line
+}
+
+func (k *soaking) exitCode() int {
+	s := &k.sum
+	switch {
+	case s.Several > 0 || k.unexpected > 0 || s.Flips > 1 || s.FailuresWrongMAC > 0:
+		return exitWrong
+	case s.Failures > 0:
+		return exitFailed
+	case s.Unknown > 0 || s.Samples == 0:
+		return exitInconclusive
+	case s.Silent > 0:
+		return exitNone
+	}
+	return exitSingle
+}
+
+func (k *soaking) end() error {
+	if k.json {
+		return json.NewEncoder(k.out).Encode(struct {
+			Summary  arpcheck.SoakSummary `json:"summary"`
+			ExitCode int                  `json:"exitCode"`
+		}{k.sum, k.exitCode()})
+	}
+	s := &k.sum
+	fmt.Fprintf(k.out, "\nOf %d samples, one every %s, %d were answered, %d of them by several MACs, and %d were silent,\n"+
+		"for %s at most; %d were left out, and of %d nothing can be said.\n"+
+		"The first to answer changed %d times. There were %d gratuitous frames.\n",
+		s.Samples, k.every, s.Answered, s.Several, s.Silent, s.LongestSilence, s.Skipped, s.Unknown, s.Flips, s.Gratuitous)
+	if s.Checks > 0 {
+		fmt.Fprintf(k.out, "Of %d connects %d failed, %d of them with a wrong MAC cached and %d with the expected one.\n"+
+			"Others took %s, and %s at most.\n",
+			s.Checks, s.Failures, s.FailuresWrongMAC, s.FailuresRightMAC, s.MeanLatency().Round(time.Microsecond), s.MaxLatency.Round(time.Microsecond))
+	}
+	if len(s.MACs) > 0 {
+		w := tabwriter.NewWriter(k.out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "\nMAC\tANSWERED\tFIRST")
+		for _, m := range s.MACs {
+			fmt.Fprintf(w, "%s\t%d\t%.0f%%\n", m.MAC, m.Answered, 100*s.Share(m.MAC))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(k.out, "\n%s\n", conclusions[k.exitCode()])
+	return err
+}
