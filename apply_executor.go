@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,6 +38,37 @@ func (e Executors) For(s Step) (Executor, error) {
 	}
 	return nil, fmt.Errorf("strictarp: %q%s: no executor carries it out: %w: add one for action %s, or leave the step out and do it by hand",
 		s, s.place(), errors.ErrUnsupported, s.Action)
+}
+
+// Can reports whether there is an executor of a step.
+func (e Executors) Can(s Step) bool {
+	return slices.ContainsFunc(e, func(x Executor) bool { return x.Handles(s) })
+}
+
+// Picks chooses for NewPlan, of each finding of severity warning or error, the best
+// remedy of which every step is carried out by one of the executors or by people.
+// Elsewhere are findings that have remedies and none such: they are to be mended
+// from where there are other executors. Picks are never nil, so that NewPlan does
+// not take none for all.
+func (e Executors) Picks(findings []Finding) (picks []Pick, elsewhere []Key) {
+	picks = []Pick{}
+	for _, f := range findings {
+		if f.Severity < SeverityWarning || len(f.Remedies) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(f.Remedies, func(r Remedy) bool {
+			return !slices.ContainsFunc(r.Steps, func(s Step) bool {
+				s.Node = s.nodeFor(f)
+				return s.rank() != rankManual && !e.Can(s)
+			})
+		})
+		if i < 0 {
+			elsewhere = append(elsewhere, f.Key())
+		} else {
+			picks = append(picks, Pick{f.Key(), i})
+		}
+	}
+	return picks, elsewhere
 }
 
 // all returns the executor of each step, or an error that names every step that

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,23 @@ func (e *VerifyError) Error() string {
 // Unwrap returns Err.
 func (e *VerifyError) Unwrap() error { return e.Err }
 
+// Verify observes whether a plan that was carried out, by whomever and however long
+// ago, achieved what it was to, as Apply does in the end. It changes nothing. Of the
+// plan only Cures and Known matter: against a zero Plan every finding of severity
+// error or unknown speaks. Of the options only Verify, Settle, Soak, Every and
+// Progress do.
+//
+// The Verification holds with an error too, which is a *VerifyError, matches ctx's
+// cause, or matches fs.ErrInvalid if o.Verify is nil.
+func Verify(ctx context.Context, p Plan, o ApplyOptions) (Verification, error) {
+	if o.Verify == nil {
+		return Verification{}, fmt.Errorf("strictarp: verify a plan: ApplyOptions.Verify is nil: nothing can be observed: %w", fs.ErrInvalid)
+	}
+	r := &application{ApplyOptions: o, plan: p}
+	err := r.verify(ctx)
+	return *r.report.Verification, err
+}
+
 // verify looks until it has been good for long enough, or is not in time. A
 // fault that comes back after a good look fails at once; what is undecided has
 // as long as it had at first.
@@ -67,7 +85,7 @@ func (r *application) verify(ctx context.Context) error {
 	for {
 		err := r.lookAgain(ctx, v)
 		if ctx.Err() != nil {
-			return interrupted(ctx, "all steps are done and not verified")
+			return fmt.Errorf("strictarp: verify a plan that was carried out: interrupted: %w", context.Cause(ctx))
 		}
 		good := err == nil && v.good()
 		now := time.Now()
@@ -88,7 +106,7 @@ func (r *application) verify(ctx context.Context) error {
 			return nil
 		}
 		if pause(ctx, cmp.Or(r.Every, defaultEvery)) != nil {
-			return interrupted(ctx, "all steps are done and not verified")
+			return fmt.Errorf("strictarp: verify a plan that was carried out: interrupted: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -8,7 +8,9 @@ import (
 // Evaluate draws the conclusions that facts allow: all of them, or only those
 // about the subjects that are named, which are VIPs, nodes, and Services as
 // namespace/name. Findings about what is told to all nodes, such as kube-proxy's
-// configuration, come with every subject.
+// configuration, come with every subject. Of a subject that is not among the facts
+// a finding says so, of the rule subject-not-found and SeverityUnknown: silence
+// means that it was judged.
 //
 // It is a pure function: equal facts give equal findings, in the order of
 // SortFindings, wherever and whenever it runs. A rule that lacks facts gives a
@@ -20,6 +22,7 @@ func Evaluate(f Facts, subjects ...Subject) []Finding {
 	for _, check := range checks() {
 		found = append(found, check(v)...)
 	}
+	found = append(found, checkSubjects(v, found)...)
 	found = relate(v, found)
 	SortFindings(found)
 	return found

@@ -90,6 +90,9 @@ func TestEvaluateRulesAreTested(t *testing.T) {
 		}
 	}
 	for _, r := range strictarp.Rules() {
+		if r.ID == "subject-not-found" { // see TestEvaluateSubjectsNotFound: only of what is named
+			continue
+		}
 		assert.True(t, positive[r.ID], "%s has no positive test", r.ID)
 		assert.True(t, negative[r.ID], "%s has no negative test", r.ID)
 	}

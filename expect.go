@@ -35,7 +35,7 @@ func (v *view) expect(p *vip) expectation {
 func (v *view) elect(s *metallb.Service) metallb.Election {
 	e, ok := v.elections[s]
 	if !ok {
-		e = v.elector.Elect(s)
+		e = v.elector.Outcome(s)
 		v.elections[s] = e
 	}
 	return e

@@ -14,8 +14,10 @@ type Pick struct {
 	Remedy  int `json:"remedy"` // its index in Remedies
 }
 
-// NewPlan returns the plan that carries out the remedies picked, or, if none is,
-// the best one of each finding of severity warning or error that has any.
+// NewPlan returns the plan that carries out the remedies picked. Without picks, or
+// if they are nil, that is the best remedy of each finding of severity warning or
+// error that has any; picks that are empty and not nil are none, and the plan has no
+// steps. Executors.Picks picks what given executors can do.
 //
 // Findings are all that there are: Apply's verification tells from them what is
 // new. Steps that remedies share are done once. Configuration comes first, then
@@ -60,7 +62,7 @@ type chosenRemedy struct {
 
 func choose(findings []Finding, picks []Pick) ([]chosenRemedy, error) {
 	var chosen []chosenRemedy
-	if len(picks) == 0 {
+	if picks == nil {
 		for _, f := range findings {
 			if f.Severity >= SeverityWarning && len(f.Remedies) > 0 {
 				chosen = append(chosen, chosenRemedy{f, f.Remedies[0]})

@@ -24,7 +24,7 @@ type Rule struct {
 
 // Rules returns all rules, in the same order every time: what is seen on the
 // wire, what a node would do, what kube-proxy is told, what MetalLB is told and
-// says. The slice is the caller's.
+// says, what is to be judged. The slice is the caller's.
 func Rules() []Rule {
 	rules := catalogue()
 	for i := range rules {
@@ -52,6 +52,7 @@ func catalogue() []Rule {
 		kernelRules(), holderRules(), pathRules(),
 		kubeProxyRules(), runningKubeProxyRules(),
 		silenceRules(), speakerRules(), announcementRules(), configurationRules(),
+		subjectRules(),
 	)
 }
 

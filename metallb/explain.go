@@ -13,6 +13,21 @@ import (
 // Elect elects for one of the State's Services and says for every node why it is
 // in or out, and why nobody answers if nobody does.
 func (e *Elector) Elect(svc *Service) Election {
+	el := e.Outcome(svc)
+	if !el.Mine {
+		return el
+	}
+	r := e.round(svc)
+	el.Candidates = e.candidates(&r, el.Announcer == "")
+	for i := range el.Candidates {
+		el.Candidates[i].Why = printable(el.Candidates[i].Why)
+	}
+	return el
+}
+
+// Outcome is Elect without the Candidates, which take most of its time: for
+// thousands of Services of which only the result and its Reasons matter.
+func (e *Elector) Outcome(svc *Service) Election {
 	el := Election{Namespace: svc.Namespace, Service: svc.Name, Addresses: slices.Clone(svc.Addresses)}
 	if el.NotMine = e.notMine(svc); el.NotMine != "" {
 		return el
@@ -25,11 +40,9 @@ func (e *Elector) Elect(svc *Service) Election {
 	for _, ad := range r.ads {
 		el.Advertisements = append(el.Advertisements, ad.ad.Name)
 	}
-	el.Reasons = e.silence(&r)
-	stopped := el.Silent()
-	el.Candidates = e.candidates(&r, stopped)
-	if !stopped && len(el.Candidates) > 0 && el.Candidates[0].Rank == 1 {
-		el.Announcer = el.Candidates[0].Node
+	if el.Announcer = e.Announcer(svc); el.Announcer == "" {
+		el.Reasons = e.silence(&r)
+	} else {
 		el.Interfaces = e.interfacesOf(el.Announcer, &r)
 		el.Reasons = append(el.Reasons, e.cannotAnswer(el.Announcer)...)
 		el.Reasons = append(el.Reasons, e.disagreements(svc, el.Announcer)...)
@@ -37,9 +50,6 @@ func (e *Elector) Elect(svc *Service) Election {
 	el.Reasons = append(el.Reasons, e.notes(&r, el.Reasons)...)
 	for i := range el.Reasons {
 		el.Reasons[i].Message = printable(el.Reasons[i].Message)
-	}
-	for i := range el.Candidates {
-		el.Candidates[i].Why = printable(el.Candidates[i].Why)
 	}
 	return el
 }

@@ -119,55 +119,13 @@ type proposal struct {
 }
 
 // choose plans the first remedy of each finding that can be carried out from here.
-func (p *proposal) choose() error {
-	if p.executors == nil {
-		var err error
-		p.plan, err = strictarp.NewPlan(p.findings)
-		return err
+func (p *proposal) choose() (err error) {
+	var picks []strictarp.Pick // nil: all
+	if p.executors != nil {
+		picks, p.elsewhere = p.executors.Picks(p.findings)
 	}
-	var chosen []strictarp.Pick
-	for _, f := range p.findings {
-		if f.Severity < strictarp.SeverityWarning || len(f.Remedies) == 0 {
-			continue
-		}
-		pick, ok, err := p.feasible(f)
-		if err != nil {
-			return err
-		}
-		if ok {
-			chosen = append(chosen, pick)
-		} else {
-			p.elsewhere = append(p.elsewhere, f.Key())
-		}
-	}
-	if len(chosen) == 0 { // no pick would mean every remedy
-		p.plan = strictarp.Plan{Version: strictarp.PlanVersion, Steps: []strictarp.Step{}}
-		return nil
-	}
-	var err error
-	p.plan, err = strictarp.NewPlan(p.findings, chosen...)
+	p.plan, err = strictarp.NewPlan(p.findings, picks...)
 	return err
-}
-
-// feasible returns the best remedy of which all steps can be done from here, or by
-// people.
-func (p *proposal) feasible(f strictarp.Finding) (strictarp.Pick, bool, error) {
-	for i := range f.Remedies {
-		pick := strictarp.Pick{Finding: f.Key(), Remedy: i}
-		alone, err := strictarp.NewPlan([]strictarp.Finding{f}, pick)
-		if err != nil {
-			return pick, false, err
-		}
-		can := true
-		for _, s := range alone.Steps {
-			_, err := p.executors.For(s)
-			can = can && err == nil
-		}
-		if can {
-			return pick, true, nil
-		}
-	}
-	return strictarp.Pick{}, false, nil
 }
 
 // fixDocument is what -o json prints of fix.

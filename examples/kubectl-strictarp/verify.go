@@ -52,8 +52,6 @@ func (a *app) verifyCommand() *cobra.Command {
 // soak looks at a VIP until it was good for long enough, or is not.
 func (a *app) soak(ctx context.Context, f strictarp.Facts, vip netip.Addr, l looking) error {
 	subject := strictarp.Subject(vip.String())
-	// No steps, so that there is nothing to take back.
-	plan := strictarp.Plan{Version: strictarp.PlanVersion, Undoes: true}
 	// What was seen before, from here and elsewhere, does not count.
 	f.Vantages = slices.DeleteFunc(slices.Clone(f.Vantages), func(v strictarp.Vantage) bool { return v.Name != a.host })
 	var last []strictarp.Finding
@@ -68,7 +66,7 @@ func (a *app) soak(ctx context.Context, f strictarp.Facts, vip netip.Addr, l loo
 		last = slices.DeleteFunc(strictarp.Evaluate(f, subject), func(f strictarp.Finding) bool { return f.Vantage != a.host })
 		return last, nil
 	}
-	report, err := strictarp.Apply(ctx, plan, strictarp.ApplyOptions{
+	v, err := strictarp.Verify(ctx, strictarp.Plan{}, strictarp.ApplyOptions{
 		Verify: look, Soak: l.soak, Every: l.every, Settle: l.settle,
 		Progress: func(p strictarp.Progress) {
 			if p.Looked != nil {
@@ -85,7 +83,7 @@ func (a *app) soak(ctx context.Context, f strictarp.Facts, vip netip.Addr, l loo
 	r.text = func(p *page) {
 		p.report(last, nil)
 		p.WriteString("\n")
-		p.para(0, "", verdict(report, vip.String(), l))
+		p.para(0, "", verdict(v, vip.String(), l))
 	}
 	return a.print(r)
 }
@@ -102,12 +100,9 @@ func lookText(v strictarp.Verification) string {
 	return "good"
 }
 
-func verdict(r strictarp.Report, subject string, l looking) string {
-	if v := r.Verification; v == nil {
-		return "It was not looked at."
-	} else if v.Passed {
+func verdict(v strictarp.Verification, subject string, l looking) string {
+	if v.Passed {
 		return fmt.Sprintf("Verified: %s was good for %s in %s.", subject, l.soak, plural(v.Looks, "look"))
-	} else {
-		return fmt.Sprintf("Not verified: look %d at %s was %s.", v.Looks, subject, lookText(*v))
 	}
+	return fmt.Sprintf("Not verified: look %d at %s was %s.", v.Looks, subject, lookText(v))
 }

@@ -123,13 +123,11 @@ func (k *soaking) end() error {
 		}{k.sum, k.exitCode()})
 	}
 	s := &k.sum
-	fmt.Fprintf(k.out, "\nOf %d samples, one every %s, %d were answered, %d of them by several MACs, and %d were silent,\n"+
-		"for %s at most; %d were left out, and of %d nothing can be said.\n"+
-		"The first to answer changed %d times. There were %d gratuitous frames.\n",
-		s.Samples, k.every, s.Answered, s.Several, s.Silent, s.LongestSilence, s.Skipped, s.Unknown, s.Flips, s.Gratuitous)
+	fmt.Fprintf(k.out, "\nSamples: %d, one every %s, %d left out. Answered: %d, by several MACs: %d.\n"+
+		"Silent: %d, for %s at most. Not known: %d. Changes of the first to answer: %d. Gratuitous frames: %d.\n",
+		s.Samples, k.every, s.Skipped, s.Answered, s.Several, s.Silent, s.LongestSilence, s.Unknown, s.Flips, s.Gratuitous)
 	if s.Checks > 0 {
-		fmt.Fprintf(k.out, "Of %d connects %d failed, %d of them with a wrong MAC cached and %d with the expected one.\n"+
-			"Others took %s, and %s at most.\n",
+		fmt.Fprintf(k.out, "Connects: %d. Failed: %d, with a wrong MAC cached: %d, with the expected one: %d. Others took %s, and %s at most.\n",
 			s.Checks, s.Failures, s.FailuresWrongMAC, s.FailuresRightMAC, s.MeanLatency().Round(time.Microsecond), s.MaxLatency.Round(time.Microsecond))
 	}
 	if len(s.MACs) > 0 {

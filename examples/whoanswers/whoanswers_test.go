@@ -20,20 +20,25 @@ import (
 
 var vip = netip.MustParseAddr("10.0.3.20")
 
+// threeNodes returns a segment whose strict nodes hold the VIP, and a client.
+func threeNodes(t *testing.T) (*arpchecktest.Segment, []*arpchecktest.Host, *arpchecktest.Host) {
+	s := arpchecktest.New(t)
+	var nodes []*arpchecktest.Host
+	for i := range 3 {
+		n := s.AddNode(fmt.Sprint("w", i+1), netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 3, byte(11 + i)}), 24))
+		require.NoError(t, n.HoldVIP(vip))
+		require.NoError(t, n.SetStrictARP(true))
+		nodes = append(nodes, n)
+	}
+	return s, nodes, s.AddClient("balancer", netip.MustParsePrefix("10.0.3.50/24"))
+}
+
 // ask runs the program on a host of a segment with three nodes, edited by the
 // test.
 func ask(t *testing.T, args string, edit func(s *arpchecktest.Segment, nodes []*arpchecktest.Host)) (code int, out, errOut string) {
 	var o, e bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		s := arpchecktest.New(t)
-		var nodes []*arpchecktest.Host
-		for i := range 3 {
-			n := s.AddNode(fmt.Sprint("w", i+1), netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 3, byte(11 + i)}), 24))
-			require.NoError(t, n.HoldVIP(vip))
-			require.NoError(t, n.SetStrictARP(true))
-			nodes = append(nodes, n)
-		}
-		client := s.AddClient("balancer", netip.MustParsePrefix("10.0.3.50/24"))
+		s, nodes, client := threeNodes(t)
 		edit(s, nodes)
 		code = run(t.Context(), append([]string{"-i", "eth0"}, strings.Fields(args)...), &o, &e, system{open: client.OpenOn})
 	})
