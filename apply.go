@@ -91,7 +91,10 @@ type Report struct {
 //
 // Apply stops at the first step that fails. A plan that undoes is done as far as
 // possible instead: what somebody else changed is left alone, and what is gone,
-// as the settings of an interface that was removed, needs no restoring.
+// as the settings of an interface that was removed, needs no restoring. To put
+// kube-proxy's configuration back does not loosen kernels: kube-proxy sets what is
+// strict and never takes it back, so that nodes stay strict until they boot (see
+// kubeproxy.PlanUndo).
 //
 // The Report holds in any case, with an error too. The error matches
 // errors.ErrUnsupported if a step has no executor, *HarmfulError,

@@ -58,7 +58,7 @@ func (e Executors) Picks(findings []Finding) (picks []Pick, elsewhere []Key) {
 		}
 		i := slices.IndexFunc(f.Remedies, func(r Remedy) bool {
 			return !slices.ContainsFunc(r.Steps, func(s Step) bool {
-				s.Node = s.nodeFor(f)
+				s.Node, s.Object = s.nodeFor(f), s.target().object
 				return s.rank() != rankManual && !e.Can(s)
 			})
 		})

@@ -85,7 +85,7 @@ func (r *application) verify(ctx context.Context) error {
 	for {
 		err := r.lookAgain(ctx, v)
 		if ctx.Err() != nil {
-			return fmt.Errorf("strictarp: verify a plan that was carried out: interrupted: %w", context.Cause(ctx))
+			return fmt.Errorf("strictarp: verify a plan that was carried out: interrupted and not verified: %w", context.Cause(ctx))
 		}
 		good := err == nil && v.good()
 		now := time.Now()
@@ -106,7 +106,7 @@ func (r *application) verify(ctx context.Context) error {
 			return nil
 		}
 		if pause(ctx, cmp.Or(r.Every, defaultEvery)) != nil {
-			return fmt.Errorf("strictarp: verify a plan that was carried out: interrupted: %w", context.Cause(ctx))
+			return fmt.Errorf("strictarp: verify a plan that was carried out: interrupted and not verified: %w", context.Cause(ctx))
 		}
 	}
 }

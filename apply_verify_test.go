@@ -3,6 +3,7 @@ package strictarp_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,4 +135,40 @@ func TestApplyIsInterruptedWhileItSoaks(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, undo.Steps, 4)
 	})
+}
+
+// A plan that somebody else carried out can be verified alone.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		found := []strictarp.Finding{severe("kernel-answers-vip", strictarp.SeverityError), severe("leftover-kube-ipvs0", strictarp.SeverityError)}
+		look := func(context.Context) ([]strictarp.Finding, error) { return found, nil }
+		p := cure()
+		p.Known = []strictarp.Key{found[1].Key()}
+		var looks int
+		o := strictarp.ApplyOptions{Verify: look, Soak: 20 * time.Second, Every: 10 * time.Second, Progress: func(strictarp.Progress) { looks++ }}
+
+		v, err := strictarp.Verify(t.Context(), p, o)
+		var failed *strictarp.VerifyError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, strictarp.Verification{Looks: 1, Remaining: []strictarp.Key{found[0].Key()}}, v)
+
+		found, looks = found[1:], 0
+		v, err = strictarp.Verify(t.Context(), p, o)
+		require.NoError(t, err)
+		assert.Equal(t, strictarp.Verification{Passed: true, Looks: 3}, v)
+		assert.Equal(t, 3, looks)
+
+		v, err = strictarp.Verify(t.Context(), strictarp.Plan{}, o)
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, found, v.New, "against no plan every error speaks")
+
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		v, err = strictarp.Verify(ctx, p, o)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.False(t, v.Passed)
+	})
+	_, err := strictarp.Verify(t.Context(), cure(), strictarp.ApplyOptions{})
+	require.ErrorIs(t, err, fs.ErrInvalid)
 }

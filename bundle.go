@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/strictarp/strictarp/kubeproxy"
@@ -118,8 +117,7 @@ func (b *bundle) saw(t time.Time) {
 
 func (b *bundle) miss(what, where, collect string, err error) {
 	if len(b.facts.Missing) < maxMissing {
-		text := strings.ToValidUTF8(err.Error(), "\uFFFD")
-		b.facts.Missing = append(b.facts.Missing, Missing{What: what, Where: where, Err: text, Collect: collect})
+		b.facts.Missing = append(b.facts.Missing, newMissing(what, where, collect, err))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
@@ -66,8 +67,14 @@ type Vantage struct {
 type Missing struct {
 	What    string `json:"what"`    // such as "sysctls"
 	Where   string `json:"where"`   // the node, vantage or object it is missing of
-	Err     string `json:"err"`     // why it could not be observed
+	Err     string `json:"err"`     // why it could not be observed, in one line
 	Collect string `json:"collect"` // how to get it: a command, or what to grant
+}
+
+// newMissing makes one line of an error, which may be of many joined.
+func newMissing(what, where, collect string, err error) Missing {
+	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	return Missing{What: what, Where: where, Err: strings.ToValidUTF8(text, "\uFFFD"), Collect: collect}
 }
 
 // MarshalJSON implements json.Marshaler. The error is not nil for a Version

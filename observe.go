@@ -111,7 +111,7 @@ type observer struct {
 }
 
 func (ob *observer) miss(what, collect string, err error) {
-	ob.missing = append(ob.missing, Missing{What: what, Where: ob.o.Node, Err: err.Error(), Collect: collect})
+	ob.missing = append(ob.missing, newMissing(what, ob.o.Node, collect, err))
 }
 
 func (ob *observer) links() error {

@@ -107,6 +107,63 @@ func TestNewPlanPicks(t *testing.T) {
 	assert.Empty(t, p.String())
 }
 
+// No picks mean all that can be mended, and empty ones that nothing is.
+func TestNewPlanNilAndEmptyPicks(t *testing.T) {
+	t.Parallel()
+	all := []strictarp.Finding{curable("kernel-answers-vip", "w1", ignore)}
+	for name, c := range map[string]struct {
+		picks []strictarp.Pick
+		want  []strictarp.Step
+	}{
+		"nil":   {nil, []strictarp.Step{ignore}},
+		"empty": {[]strictarp.Pick{}, []strictarp.Step{}},
+	} {
+		p, err := strictarp.NewPlan(all, c.picks...)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, p.Steps, name)
+		assert.Contains(t, p.Known, all[0].Key(), name)
+	}
+}
+
+// only carries out steps of one action on one node.
+type only struct {
+	strictarp.Executor
+	action strictarp.Action
+	node   string
+}
+
+func (x only) Handles(s strictarp.Step) bool { return s.Action == x.action && s.Node == x.node }
+
+func TestExecutorsPick(t *testing.T) {
+	t.Parallel()
+	byHand := strictarp.Step{Action: strictarp.DoByHand, Object: "unplug it"}
+	either := curable("kernel-answers-vip", "w1", edit, restart)
+	either.Remedies = append(either.Remedies, strictarp.NewRemedy("by sysctl", ignore, announce, byHand))
+	here := curable("arp-announce-off", "w1", onNode("", announce)) // done where it is found
+	here.Node = "w1"
+	away := curable("kernel-answers-vip", "w2", onNode("w2", ignore))
+	people := curable("foreign-responder", "10.0.3.21", byHand)
+	note := curable("useless-sysctl", "w1", ignore)
+	note.Severity = strictarp.SeverityInfo
+	findings := []strictarp.Finding{either, here, away, people, note, curable("no-responder", "10.0.3.20")}
+
+	x := strictarp.Executors{only{action: strictarp.SetSysctl, node: "w1"}}
+	assert.True(t, x.Can(ignore))
+	assert.False(t, x.Can(onNode("w2", ignore)))
+	assert.False(t, x.Can(edit))
+	picks, elsewhere := x.Picks(findings)
+	assert.Equal(t, []strictarp.Pick{{Finding: either.Key(), Remedy: 1}, {Finding: here.Key()}, {Finding: people.Key()}}, picks)
+	assert.Equal(t, []strictarp.Key{away.Key()}, elsewhere)
+	p, err := strictarp.NewPlan(findings, picks...)
+	require.NoError(t, err)
+	assert.Equal(t, []strictarp.Step{ignore, announce}, p.Steps)
+	assert.Equal(t, []strictarp.Step{byHand}, p.Manual)
+
+	picks, elsewhere = strictarp.Executors(nil).Picks([]strictarp.Finding{away})
+	assert.Equal(t, []strictarp.Pick{}, picks, "not nil, which means all")
+	assert.Equal(t, []strictarp.Key{away.Key()}, elsewhere)
+}
+
 func TestNewPlanJoins(t *testing.T) {
 	t.Parallel()
 	unknown, dotted := ignore, ignore

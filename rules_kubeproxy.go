@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -390,7 +391,7 @@ func (n *node) sysctlRemedies() []Remedy {
 	if len(steps) == 0 {
 		return nil
 	}
-	return []Remedy{NewRemedy("Make the kernel of "+n.name+" strict now; it lasts until the next boot.", steps...)}
+	return []Remedy{NewRemedy("Make the kernel strict now; it lasts until the next boot.", steps...)}
 }
 
 // strictRemedies make a node strict: by kube-proxy's configuration where that is
@@ -422,8 +423,17 @@ func checkLeftover(v *view, n *node) []Finding {
 	if why == "" {
 		return nil
 	}
-	f := v.newFinding("leftover-kube-ipvs0", "", "kube-ipvs0 of %s still holds %s although %s: the kernel goes on answering for them, and nothing removes them.", n.name, counted(len(device.Addrs), "address", "addresses"), why)
-	f.Evidence = n.evidence("%d addresses on kube-ipvs0", len(device.Addrs))
+	them := "them"
+	if len(device.Addrs) == 1 {
+		them = "it"
+	}
+	var addrs []netip.Addr
+	for _, a := range device.Addrs {
+		addrs = append(addrs, a.Prefix.Addr())
+	}
+	f := v.newFinding("leftover-kube-ipvs0", "", "kube-ipvs0 of %s still holds %s although %s: the kernel goes on answering for %s, and nothing removes %[4]s.",
+		n.name, counted(len(device.Addrs), "address", "addresses"), why, them)
+	f.Evidence = n.evidence("on kube-ipvs0: %s", joinAddrs(addrs))
 	if v.unseenProxy(n) {
 		f.Severity = SeverityUnknown
 		f.Message += " One that is no pod may run all the same. Collect: " + NeedKubeProxyRunning.Collect()

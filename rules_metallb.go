@@ -25,11 +25,7 @@ func (v *view) reasonFinding(subject Subject, r metallb.Reason) Finding {
 		f.Severity = min(f.Severity, SeverityWarning)
 		f.Message += " It is not the first reason for silence, and would be the next."
 	}
-	source := r.Object.String()
-	if r.Field != "" {
-		source += ", " + r.Field
-	}
-	f.Evidence = []Evidence{{Observed: r.Message, Source: source, At: v.metallb.At}}
+	f.Evidence = []Evidence{v.reasonEvidence(r)}
 	f.Remedies = reasonRemedies(r)
 	if need := v.wants(r); need != "" {
 		f.notSure(need)
@@ -66,9 +62,9 @@ func reasonRemedies(r metallb.Reason) []Remedy {
 	switch r.Rule {
 	case metallb.RuleNodeExcluded:
 		if !strings.Contains(r.Field, excludeFromLB) || r.Node == "" {
-			return by("Let a node with an endpoint announce.", "remove the label %s from a node that is to announce, or uncordon it", excludeFromLB)
+			return by("Remove the label "+excludeFromLB+".", "remove the label %s from a node that is to announce, or uncordon it", excludeFromLB)
 		}
-		return []Remedy{NewRemedy("Remove the label.", Step{Action: SetLabel, Node: r.Node, Object: excludeFromLB, To: Absent})}
+		return []Remedy{NewRemedy("Remove the label "+excludeFromLB+".", Step{Action: SetLabel, Node: r.Node, Object: excludeFromLB, To: Absent})}
 	case metallb.RuleNoL2Advertisement:
 		return by("Announce the pool.", "create an L2Advertisement for the Service's pool in %s, or name the pool in one", r.Object.Namespace)
 	case metallb.RuleNoPoolForAddress:
@@ -166,7 +162,9 @@ func checkSpeakers(v *view) []Finding {
 			if r.Rule == metallb.RuleAnnouncingInterfaceSkip && n.Links != nil {
 				continue // checkElections says whose address it is about
 			}
-			found = append(found, v.reasonFinding(Subject(n.name), r))
+			f := v.reasonFinding(Subject(n.name), r)
+			f.Evidence = []Evidence{logEvidence(n.Speaker.Log)}
+			found = append(found, f)
 		}
 	}
 	return found
@@ -213,6 +211,9 @@ func checkReports(v *view) []Finding {
 				continue
 			}
 			f := v.reasonFinding(Subject(st.Service), r)
+			if r.Rule == metallb.RuleAnnouncerMismatch {
+				f.Message += " " + v.byTheWire(st)
+			}
 			if need := v.undeclared(st.Service); need != "" && r.Rule == metallb.RuleNotAnnounced {
 				f.notSure(need)
 			}
@@ -220,6 +221,32 @@ func checkReports(v *view) []Finding {
 		}
 	}
 	return dedupe(found)
+}
+
+// byTheWire says which side of an announcer-mismatch is to be believed: the one that
+// answers.
+func (v *view) byTheWire(st metallb.ServiceStatus) string {
+	var hosts []string
+	for _, p := range v.vips {
+		if !slices.ContainsFunc(p.services, func(s *metallb.Service) bool { return string(serviceSubject(s)) == st.Service }) {
+			continue
+		}
+		for _, s := range p.seen {
+			for _, a := range v.answers(s) {
+				hosts = append(hosts, a.host)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	switch hosts = slices.Compact(hosts); {
+	case len(hosts) != 1:
+		return "Believe the wire: ask for the VIP, the node that answers announces it. If that is the reported one, read in the speakers' logs which nodes they count."
+	case hosts[0] == st.Announcer:
+		return fmt.Sprintf("On the wire %s answers, so the report is right: read in the speakers' logs which nodes they count.", hosts[0])
+	case hosts[0] == st.Expected:
+		return fmt.Sprintf("On the wire %s answers, so the report is out of date.", hosts[0])
+	}
+	return fmt.Sprintf("On the wire %s answers, which is neither: see what else announces the VIP.", hosts[0])
 }
 
 // undeclared returns what was not observed of that on which the announcement of a

@@ -150,7 +150,7 @@ func (n *node) setIgnoreToOne() Remedy {
 			set(l.Name, n.Sysctls.Interfaces[l.Name])
 		}
 	}
-	return NewRemedy("Set arp_ignore to 1 on "+n.name+", until the next boot.", steps...)
+	return NewRemedy("Set arp_ignore to 1, until the next boot.", steps...)
 }
 
 func (n *node) sysctlStep(iface string, p sysctl.Param, from, to int) Step {
@@ -172,14 +172,13 @@ func checkUseless(v *view, n *node) []Finding {
 	if len(useless) == 0 {
 		return nil
 	}
-	var texts []string
+	f := v.newFinding("useless-sysctl", "", "")
 	for _, u := range useless {
-		if t := u.String(); !slices.Contains(texts, t) {
-			texts = append(texts, t)
+		if e := n.evidence("%s", u)[0]; !slices.Contains(f.Evidence, e) {
+			f.Evidence = append(f.Evidence, e)
 		}
 	}
-	f := v.newFinding("useless-sysctl", "", "On %s settings stand that do nothing: %s", n.name, strings.Join(texts, "; "))
-	f.Evidence = n.evidence("%d settings", len(texts))
+	f.Message = fmt.Sprintf("%s has %s nothing there.", n.name, counted(len(f.Evidence), "setting that does", "settings that do"))
 	return []Finding{f}
 }
 
@@ -203,15 +202,20 @@ func checkPersisted(v *view, n *node) []Finding {
 	for i := range n.Links {
 		names = append(names, n.Links[i].Name)
 	}
-	var texts []string
+	var what []string
+	var evidence []Evidence
 	var steps []Step
 	for _, tool := range sysctl.Tools() {
 		for _, l := range n.Persisted.AtBoot(tool, names...).Loosening(n.holders()...) {
 			for _, by := range l.By {
-				text := fmt.Sprintf("%s %d on %s by %s", l.Param, l.Next.Value, l.Interface, by)
+				text := fmt.Sprintf("%s %d on %s", l.Param, l.Next.Value, l.Interface)
+				e := n.evidence("%s by %s", text, by)[0]
 				step := Step{Action: DoByHand, Node: n.name, Object: fmt.Sprintf("on %s take the line that sets %s out: %s, line %d", n.name, l.Param, by.File, by.Line)}
-				if !slices.Contains(texts, text) {
-					texts = append(texts, text)
+				if !slices.Contains(what, text) {
+					what = append(what, text)
+				}
+				if !slices.Contains(evidence, e) {
+					evidence = append(evidence, e)
 				}
 				if !slices.Contains(steps, step) {
 					steps = append(steps, step)
@@ -219,11 +223,11 @@ func checkPersisted(v *view, n *node) []Finding {
 			}
 		}
 	}
-	if len(texts) == 0 {
+	if len(what) == 0 {
 		return nil
 	}
-	f := v.newFinding("persisted-sysctl-loosens", "", "At the next boot or sysctl --system files loosen settings of %s: %s", n.name, strings.Join(texts, "; "))
-	f.Evidence = n.evidence("%s", strings.Join(texts, "; "))
+	f := v.newFinding("persisted-sysctl-loosens", "", "At the next boot or sysctl --system files loosen settings of %s: %s.", n.name, strings.Join(what, "; "))
+	f.Evidence = evidence
 	f.Remedies = []Remedy{NewRemedy("Take the lines out.", steps...)}
 	return []Finding{f}
 }
@@ -338,7 +342,7 @@ func checkRealInterface(v *view, n *node) []Finding {
 				continue // needs-kernel-answer says so
 			}
 			f := v.newFinding("vip-on-real-interface", "", "%s has %s on %s: its kernel answers for it whatever arp_ignore is, besides whoever announces it.", n.name, p.addr, l.Name)
-			f.Evidence = n.evidence("%s on %s", p.addr, l.Name)
+			f.Evidence = n.evidence("%s dev %s", a.Prefix, l.Name)
 			f.Remedies = []Remedy{NewRemedy("Remove it, after whatever put it there is stopped.", Step{
 				Action: SetAddress, Node: n.name, Object: fmt.Sprintf("%s dev %s", a.Prefix, l.Name), From: Present, To: Absent})}
 			found = append(found, f)
@@ -390,7 +394,7 @@ func (n *node) proxyOff(link string, e sysctl.Effective) Remedy {
 	if e.Interface != 0 {
 		steps = append(steps, n.sysctlStep(link, sysctl.ProxyARP, e.Interface, 0))
 	}
-	return NewRemedy(fmt.Sprintf("Switch proxy_arp off on %s of %s, unless something needs it there.", link, n.name), steps...)
+	return NewRemedy(fmt.Sprintf("Switch proxy_arp off on %s, unless something needs it there.", link), steps...)
 }
 
 // checkReturnPath: what comes in by the VIP's interface goes back by another.

@@ -19,7 +19,8 @@ const maxUndo = 64 << 20
 const aboutUndo = "This file takes back what a plan of strictarp changed. Keep it until you are sure of the changes. " +
 	"A program reads it by ReadUndo and applies what that returns. By hand: from the last step to the first, " +
 	"make what is done or started be its \"from\" again, where it is its \"to\", then repeat the restarts. " +
-	"What is pending, already or undone needs nothing."
+	"What is pending, already or undone needs nothing. " +
+	"kube-proxy does not loosen what strictARP made strict: with its configuration put back, nodes stay strict until they boot."
 
 // undoRecord is what an undo file holds.
 type undoRecord struct {

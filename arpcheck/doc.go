@@ -24,4 +24,28 @@
 // A probe socket listens to all protocols with a socket filter for ARP, since
 // only there the requests of other programs on the same host are seen, which
 // draw replies that look the same.
+//
+// # Bridges, bonds, VLANs, macvlans and VRFs
+//
+// LinkTo names the interface that the host's routes to an address leave by, which is
+// the one to probe on unless there is a gateway or a VRF. It asks as for a packet
+// without a mark or a source address, so rules that look at those take no part.
+//
+//   - Bridge: probe on the bridge. What is sent on one of its ports reaches only what
+//     is behind that port, and asks as 0.0.0.0, since a port has no address. Which
+//     nodes answer is up to the bridge's settings, not its port's.
+//   - VLAN: probe on the VLAN's interface (eth0.100), where frames have no tag. Its
+//     parent is the untagged segment; tagged frames that are seen there are counted in
+//     Quality.OtherVLANs. A node with arp_ignore 0 answers on both for its addresses
+//     of either.
+//   - Bond: probe on the bond. If its MAC changes when it fails over, the next probe
+//     asks with the new one.
+//   - Macvlan: probe on it as on any interface. A host and its own macvlans in bridge
+//     mode do not hear each other, so a pod's address has to be asked for from another
+//     host. A node with arp_ignore 0 answers on its macvlans, too, with their MACs:
+//     several responders, one node.
+//   - VRF: name the interface, since LinkTo looks where hosts without VRFs do. The VRF
+//     device itself does no ARP (ErrNoARP). The Prober asks under the interface's first
+//     address, and does not notice that its own host holds the target: from a node's
+//     VRF, silence about an address that the node holds means nothing.
 package arpcheck

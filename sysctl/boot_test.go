@@ -155,7 +155,7 @@ func TestUseless(t *testing.T) {
 	useless := p.Useless(systemd, running)
 	require.Len(t, useless, 2)
 	assert.Equal(t, []int{1, 2}, []int{useless[0].By.Line, useless[1].By.Line})
-	assert.Equal(t, "net.ipv4.conf.default.arp_ignore=1: is not in effect on [ens33]: interfaces take it when they are made", useless[0].String())
+	assert.Equal(t, "net.ipv4.conf.default.arp_ignore=1: is not in effect on ens33: interfaces take it when they are made", useless[0].String())
 	assert.Equal(t, "net.ipv4.conf.kube-ipvs0.arp_ignore=1: no request arrives on this device", useless[1].String())
 	assert.Empty(t, distribution(t).Useless(systemd, sysctl.ARP{
 		All:        sysctl.Values{sysctl.RPFilter: 0},

@@ -158,6 +158,6 @@ func ExampleARP_Useless() {
 		fmt.Println(u)
 	}
 	// Output:
-	// net.ipv4.conf.default.arp_ignore=1: is not in effect on [ens33]: interfaces take it when they are made
+	// net.ipv4.conf.default.arp_ignore=1: is not in effect on ens33: interfaces take it when they are made
 	// net.ipv4.conf.kube-ipvs0.arp_ignore=2: no request arrives on this device
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/strictarp/strictarp/sysctl/internal/devconf"
 )
@@ -42,7 +43,7 @@ func (u Useless) String() string {
 	if u.Reason == HolderReceivesNothing {
 		return fmt.Sprintf("%s=%d: no request arrives on this device", u.Key.Dotted(), u.Value)
 	}
-	return fmt.Sprintf("%s=%d: is not in effect on %v: interfaces take it when they are made", u.Key.Dotted(), u.Value, u.Without)
+	return fmt.Sprintf("%s=%d: is not in effect on %s: interfaces take it when they are made", u.Key.Dotted(), u.Value, strings.Join(u.Without, ", "))
 }
 
 // Useless returns values that cannot matter and were set as if they did, by key.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +34,11 @@ var (
 
 // world is a node and an API server, as one agent after the other meets them.
 type world struct {
-	t        *testing.T
-	client   *fake.Clientset
+	t      *testing.T
+	client *fake.Clientset
+
+	mu       sync.Mutex // guards what is below, which tests change by set
+	refused  int        // calls during an outage
 	outage   bool
 	strict   int // arp_ignore of all
 	skew     time.Duration
@@ -51,7 +55,10 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, vips: []netip.Addr{vip}, changed: make(chan struct{}, 1), retold: make(chan struct{}, 1), verbs: map[string]int{}}
 	w.client = fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "uid-1"}})
 	w.client.PrependReactor("*", "*", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if w.outage {
+			w.refused++
 			return true, nil, errOutage
 		}
 		name := a.GetResource().Resource
@@ -62,6 +69,12 @@ func newWorld(t *testing.T) *world {
 		return false, nil, nil
 	})
 	return w
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
 }
 
 func (w *world) facts() strictarp.NodeFacts {
@@ -85,7 +98,7 @@ func (w *world) facts() strictarp.NodeFacts {
 		Sysctls:    &sysctl.ARP{All: values(w.strict), Interfaces: map[string]sysctl.Values{"eth0": values(0), "kube-ipvs0": values(0)}},
 		Routes:     []strictarp.Route{{Dst: netip.MustParsePrefix("10.0.3.0/24"), Link: "eth0"}},
 		Rules:      []strictarp.PolicyRule{},
-		Neighbours: []strictarp.Neighbour{},
+		Neighbours: []arpcheck.Neighbour{},
 		Counters:   map[string]uint64{"x": uint64(w.observed)},
 	}
 }
@@ -96,8 +109,14 @@ func (w *world) agent() *agent {
 	a := s.newAgent(w.client, slog.New(slog.DiscardHandler), newMetrics())
 	a.random = func() float64 { return 0.5 }
 	a.changed, a.retold = w.changed, w.retold
-	a.targets = func() ([]netip.Addr, bool, []strictarp.Missing) { return w.vips, w.vips != nil, nil }
+	a.targets = func() ([]netip.Addr, bool, []strictarp.Missing) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.vips, w.vips != nil, nil
+	}
 	a.observe = func(context.Context, []netip.Addr) (strictarp.NodeFacts, []strictarp.Missing) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.observed++
 		return w.facts(), nil
 	}
@@ -106,6 +125,8 @@ func (w *world) agent() *agent {
 		case <-time.After(5 * time.Second):
 		case <-ctx.Done():
 		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		now := time.Now().Add(w.skew)
 		v := strictarp.Vantage{Name: "w1", Node: "w1", At: now, Source: "packet socket", Links: facts.Links}
 		for _, vip := range vips {
@@ -145,6 +166,8 @@ func (w *world) condition() corev1.NodeCondition {
 func (w *world) writes() map[string]int {
 	w.client.ClearActions() // the fake would keep them all
 	writes := map[string]int{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for call, n := range w.verbs {
 		if !strings.HasPrefix(call, "get ") {
 			writes[call] = n
@@ -171,15 +194,15 @@ func TestQuiet(t *testing.T) {
 		assert.Equal(t, "KernelAnswersVip", c.Reason)
 		beats := 0
 		for i := range 10 {
-			w.skew = time.Duration(i-5) * 24 * time.Hour
+			w.set(func() { w.skew = time.Duration(i-5) * 24 * time.Hour })
 			w.pass(90 * time.Second)
-			w.outage = true
+			w.set(func() { w.outage = true })
 			w.pass(time.Minute)
 			if i%3 == 0 { // also while the API server is away
 				stop()
 				stop = w.start()
 			}
-			w.outage = false
+			w.set(func() { w.outage = false })
 			w.pass(30 * time.Second)
 			got := w.writes()
 			beats += got["update leases"]
@@ -221,7 +244,7 @@ func TestChanges(t *testing.T) {
 		w.writes()
 
 		// Somebody makes it strict; no event of the kernel tells of it.
-		w.strict = 1
+		w.set(func() { w.strict = 1 })
 		w.pass(time.Minute + 15*time.Second)
 		assert.Equal(t, corev1.ConditionFalse, w.condition().Status)
 		since := w.condition().LastTransitionTime
@@ -231,18 +254,18 @@ func TestChanges(t *testing.T) {
 		assert.Equal(t, 2, got["patch events"], "both are marked as gone")
 
 		// An interface goes down and up, as the kernel does tell.
-		w.linkDown = true
+		w.set(func() { w.linkDown = true })
 		signalTo(w.changed)()
 		w.pass(12 * time.Second)
 		assert.False(t, w.published().Nodes["w1"].Links[0].Up)
-		w.linkDown = false
+		w.set(func() { w.linkDown = false })
 		signalTo(w.changed)()
 		w.pass(12 * time.Second)
 		assert.True(t, w.published().Nodes["w1"].Links[0].Up)
 		assert.Equal(t, since, w.condition().LastTransitionTime, "it was never anything but fine")
 
 		// Back to loose: the same events, counted up.
-		w.strict = 0
+		w.set(func() { w.strict = 0 })
 		w.pass(time.Minute + 15*time.Second)
 		events, err := w.client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -251,16 +274,16 @@ func TestChanges(t *testing.T) {
 
 		// Another VIP is asked for soon, and none not at all.
 		other := netip.MustParseAddr("10.0.3.21")
-		w.vips = append(w.vips, other)
+		w.set(func() { w.vips = append(w.vips, other) })
 		signalTo(w.retold)()
 		w.pass(time.Minute)
 		assert.Len(t, w.published().Vantages[0].Probes, 2)
-		w.vips = []netip.Addr{}
+		w.set(func() { w.vips = []netip.Addr{} })
 		w.pass(6 * time.Minute)
 		assert.Empty(t, w.published().Vantages)
 
 		// The Node is made anew, without the condition.
-		w.vips = []netip.Addr{vip}
+		w.set(func() { w.vips = []netip.Addr{vip} })
 		w.pass(2 * time.Minute)
 		require.NoError(t, w.client.CoreV1().Nodes().Delete(t.Context(), "w1", metav1.DeleteOptions{}))
 		_, err = w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: "uid-1"}}, metav1.CreateOptions{})
@@ -279,25 +302,20 @@ func TestStorm(t *testing.T) {
 		stop := w.start()
 		w.pass(time.Minute)
 		w.writes()
-		w.observed = 0
+		w.set(func() { w.observed = 0 })
 		for range 600 {
-			w.linkDown = !w.linkDown
+			w.set(func() { w.linkDown = !w.linkDown })
 			signalTo(w.changed)()
 			signalTo(w.retold)()
 			w.pass(500 * time.Millisecond)
 		}
-		assert.LessOrEqual(t, w.observed, 61, "in five minutes")
+		w.set(func() { assert.LessOrEqual(t, w.observed, 61, "in five minutes") })
 		assert.LessOrEqual(t, w.writes()["update configmaps"], 31)
 
-		w.outage = true
-		failed := 0
-		w.client.PrependReactor("*", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			failed++
-			return false, nil, nil
-		})
+		w.set(func() { w.outage = true })
 		w.pass(time.Hour)
-		assert.Less(t, failed, 6*75, "one try a minute")
-		w.outage = false
+		w.set(func() { assert.Less(t, w.refused, 6*75, "one try a minute") })
+		w.set(func() { w.outage = false })
 		stop()
 	})
 }
@@ -317,7 +335,7 @@ func TestMemory(t *testing.T) {
 		}
 		hours := func() {
 			for i := range 4 * 60 {
-				w.strict, w.outage = i%2, i%7 == 0
+				w.set(func() { w.strict, w.outage = i%2, i%7 == 0 })
 				signalTo(w.changed)()
 				w.pass(time.Minute)
 				w.client.ClearActions()
@@ -351,7 +369,7 @@ func TestNotObserved(t *testing.T) {
 
 		// While the Services are not known nothing is said of them.
 		w = newWorld(t)
-		w.vips = nil
+		w.set(func() { w.vips = nil })
 		a = w.agent()
 		a.look(t.Context())
 		a.tell(t.Context())

@@ -128,7 +128,7 @@ func TestServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := newWorld(t)
-		w.outage = true
+		w.set(func() { w.outage = true })
 		x := &targets{}
 		begin := time.Now()
 		done, err := x.watch(ctx, w.client)
@@ -240,7 +240,7 @@ func TestRBAC(t *testing.T) {
 		require.NoError(t, err)
 		stop := w.start()
 		w.pass(2 * time.Minute)
-		w.strict = 1
+		w.set(func() { w.strict = 1 })
 		w.pass(2 * time.Minute)
 		stop()
 		cancel()

@@ -203,8 +203,8 @@ func metaOf(o map[string]any) map[string]any {
 
 func (a *fakeAPI) tell(c change) {
 	a.log = append(a.log, c)
-	if len(a.log) > 4096 {
-		a.log = slices.Clone(a.log[2048:])
+	if len(a.log) > 256 {
+		a.log = slices.Clone(a.log[128:])
 	}
 	for w := range a.watchers {
 		w.offer(c)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/kubeproxy"
 	"github.com/strictarp/strictarp/metallb"
 )
@@ -145,7 +146,7 @@ func (c *controller) keepOne(ctx context.Context, o owner, findings []strictarp.
 }
 
 // newDoubt returns what decides whether a finding that is not there any more is
-// only not seen: an agent fell silent or has not asked yet, a probe was
+// only not seen: an agent fell silent or has not asked yet, its probe was
 // inconclusive, or the rule says that it cannot tell.
 func newDoubt(f *strictarp.Facts, whose sharing, findings []strictarp.Finding) doubt {
 	silent := map[string]bool{}
@@ -163,17 +164,19 @@ func newDoubt(f *strictarp.Facts, whose sharing, findings []strictarp.Finding) d
 			unknown[g.Subject][g.Rule] = true
 		}
 	}
-	asked := map[string]map[netip.Addr]bool{}
+	asked := map[string]map[netip.Addr]bool{} // whether it was seen who answers there
 	for _, v := range f.Vantages {
 		asked[v.Name] = map[netip.Addr]bool{}
 		for _, p := range v.Probes {
-			asked[v.Name][p.Target] = true
+			// That the prober holds the address itself does not hide other answers.
+			asked[v.Name][p.Target] = p.Verdict != arpcheck.Inconclusive ||
+				!slices.ContainsFunc(p.Reasons, func(r arpcheck.Reason) bool { return r != arpcheck.HeldHere })
 		}
 	}
 	exists := func(vip strictarp.Subject) bool { return len(whose.vips[vip]) > 0 }
 	return func(g strictarp.Finding) bool {
 		about := unknown[g.Subject]
-		if silent[g.Node] || silent[g.Vantage] || silent[string(g.Subject)] || about[g.Rule] || about["probe-inconclusive"] ||
+		if silent[g.Node] || silent[g.Vantage] || silent[string(g.Subject)] || about[g.Rule] ||
 			about["node-not-observed"] || unknown[strictarp.Subject(g.Node)]["node-not-observed"] {
 			return true
 		}

@@ -58,39 +58,43 @@ type ledger struct {
 // sync brings the object of an owner, and the events, to what was found.
 func (l *ledger) sync(ctx context.Context, o owner, about *corev1.ObjectReference, findings []strictarp.Finding, unseen doubt) error {
 	cm, err := l.current(ctx, o.objectName())
-	for range writeTries {
-		if err != nil {
-			return err
-		}
-		old := recordOf(cm, o)
-		uid := ""
-		if about != nil {
-			uid = string(about.UID)
-		}
-		now := time.Now()
-		rec, changed := old.next(uid, findings, unseen, now)
-		if cm == nil && len(rec.Findings) == 0 && len(rec.Untold) == 0 {
-			return nil
-		}
-		if changed {
-			rec.Written = now
-			cm, err = l.write(ctx, o, cm, rec)
-		} else {
-			rec = old
-		}
-		if err == nil && len(rec.Untold) > 0 {
-			if err := l.tell(ctx, o, about, rec); err != nil {
-				return err
-			}
-			rec.Untold = nil
-			cm, err = l.write(ctx, o, cm, rec)
-		}
-		if !retriable(err) {
+	for tries := 1; err == nil; tries++ {
+		err = l.syncWith(ctx, cm, o, about, findings, unseen)
+		if tries == writeTries || !retriable(err) {
 			return err
 		}
 		l.metrics.conflicts.Inc()
 		cm, err = l.live(ctx, o.objectName())
 	}
+	return err
+}
+
+// syncWith is sync given what the object is now; nil if there is none.
+func (l *ledger) syncWith(ctx context.Context, cm *corev1.ConfigMap, o owner, about *corev1.ObjectReference, findings []strictarp.Finding, unseen doubt) error {
+	uid := ""
+	if about != nil {
+		uid = string(about.UID)
+	}
+	now := time.Now()
+	rec, changed := recordOf(cm, o).next(uid, findings, unseen, now)
+	if cm == nil && len(rec.Findings) == 0 {
+		return nil
+	}
+	if changed {
+		var err error
+		rec.Written = now
+		if cm, err = l.write(ctx, o, cm, rec); err != nil {
+			return err
+		}
+	}
+	if len(rec.Untold) == 0 {
+		return nil
+	}
+	if err := l.tell(ctx, o, about, rec); err != nil {
+		return err
+	}
+	rec.Untold = nil
+	_, err := l.write(ctx, o, cm, rec)
 	return err
 }
 
@@ -300,7 +304,7 @@ func event(about *corev1.ObjectReference, uid string, t telling) *corev1.Event {
 			Name: "strictarp." + hex.EncodeToString(sum[:10]), Namespace: namespace, Labels: map[string]string{partOfLabel: partOf},
 			Annotations: map[string]string{whatAnnotation: string(t.What), keyAnnotation: clip(string(t.Key))},
 		},
-		InvolvedObject: *about, Type: kind, Reason: exchange.Reason(t.Rule), Message: clip(t.Message), Count: 1,
+		InvolvedObject: *about, Type: kind, Reason: exchange.Reason(t.Rule), Message: exchange.Printable(t.Message, maxTelling), Count: 1,
 		Source: corev1.EventSource{Component: eventComponent}, FirstTimestamp: at, LastTimestamp: at,
 	}
 }

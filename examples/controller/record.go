@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/exchange"
 )
 
 // Limits of a findings object. What is beyond is counted, not kept.
 const (
-	maxFindings = 128      // of one owner, the most severe ones
-	maxUntold   = 128      // events that could not be written yet
-	maxRecord   = 96 << 10 // bytes of JSON: 2,000 of them are still less than an informer should hold
-	maxMessage  = 1024     // bytes of a message, as of an event's
-	maxParts    = 16       // causes and evidence of a finding: where 200 nodes are the cause, a few say it
+	maxFindings = 128       // of one owner, the most severe ones
+	maxUntold   = 128       // events that could not be written yet
+	maxTelling  = 512       // bytes of an event's message
+	maxRecord   = 256 << 10 // bytes of JSON: a quarter of what a ConfigMap may have
+	maxMessage  = 1024      // bytes of a message, as of an event's
+	maxParts    = 16        // causes and evidence of a finding: where 200 nodes are the cause, a few say it
 	// textEvery is how often an object is written for nothing but other words, such
 	// as a count in a message that moves.
 	textEvery = 10 * time.Minute
@@ -139,20 +141,12 @@ func (r *record) part(e entry, unseen doubt, now time.Time) {
 	}
 }
 
-// tell notes an event. What appeared and went before anybody could be told cancels
-// out.
+// tell notes an event. One that waits is not taken back when things change: it may
+// have been written by somebody who did not come to note that.
 func (r *record) tell(w what, f strictarp.Finding, now time.Time) {
-	key := f.Key()
-	i := slices.IndexFunc(r.Untold, func(t telling) bool { return t.Key == key && t.What == appeared })
-	if w == resolved {
-		r.Untold = slices.DeleteFunc(r.Untold, func(t telling) bool { return t.Key == key })
-		if i >= 0 {
-			return
-		}
-	}
 	r.Seq++
-	message := map[what]string{appeared: "", altered: "Now of severity " + f.Severity.String() + ": ", resolved: "Resolved: "}[w] + f.Message
-	r.Untold = append(r.Untold, telling{Seq: r.Seq, Key: key, What: w, Rule: f.Rule, Message: clip(message), At: now})
+	message := map[what]string{altered: "Now of severity " + f.Severity.String() + ": ", resolved: "Resolved: "}[w] + f.Message
+	r.Untold = append(r.Untold, telling{Seq: r.Seq, Key: f.Key(), What: w, Rule: f.Rule, Message: exchange.Printable(message, maxTelling), At: now})
 	if len(r.Untold) > maxUntold {
 		r.Untold = slices.Delete(r.Untold, 0, len(r.Untold)-maxUntold)
 	}

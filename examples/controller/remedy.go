@@ -49,14 +49,15 @@ const (
 
 // progress is the state of the one remedy that is under way, or was.
 type progress struct {
-	Phase   phase            `json:"phase"`
-	Source  kubeproxy.Source `json:"source"`
-	Known   []strictarp.Key  `json:"known"`          // errors that were there before
-	Left    []pod            `json:"left,omitempty"` // kube-proxies that are to be restarted
-	Done    []string         `json:"done,omitempty"` // nodes whose kube-proxy was
-	Current *pod             `json:"current,omitempty"`
-	Since   time.Time        `json:"since,omitzero"` // when Current was deleted
-	Why     string           `json:"why,omitempty"`  // it failed
+	Phase    phase               `json:"phase"`
+	Source   kubeproxy.Source    `json:"source"`
+	Known    []strictarp.Key     `json:"known"`          // errors that were there before
+	Subjects []strictarp.Subject `json:"subjects"`       // what they are about
+	Left     []pod               `json:"left,omitempty"` // kube-proxies that are to be restarted
+	Done     []string            `json:"done,omitempty"` // nodes whose kube-proxy was
+	Current  *pod                `json:"current,omitempty"`
+	Since    time.Time           `json:"since,omitzero"` // when Current was deleted
+	Why      string              `json:"why,omitempty"`  // it failed
 }
 
 type pod struct {
@@ -173,8 +174,11 @@ func (r *remedy) begin(ctx context.Context) error {
 	for _, g := range findings {
 		if g.Severity == strictarp.SeverityError {
 			p.Known = append(p.Known, g.Key())
+			p.Subjects = append(p.Subjects, g.Subject)
 		}
 	}
+	slices.Sort(p.Subjects)
+	p.Subjects = slices.Compact(p.Subjects)
 	return r.save(ctx, nil, p)
 }
 
@@ -369,11 +373,21 @@ func (r *remedy) wrong(p progress, now time.Time) string {
 				return g.Message
 			}
 		}
-		if g.Severity == strictarp.SeverityError && !slices.Contains(p.Known, g.Key()) && g.Rule != "strictarp-pending" {
-			return "new: " + g.Message // other nodes' kube-proxies are pending until they are restarted
+		if g.Severity == strictarp.SeverityError && !p.expected(g) {
+			return "new: " + g.Message
 		}
 	}
 	return ""
+}
+
+// expected reports whether an error was there before, or comes of being half way:
+// the kube-proxies of other nodes are pending, and where several nodes answered for
+// a VIP a single wrong one is left for a while. That nobody answers is never so.
+func (p progress) expected(g strictarp.Finding) bool {
+	if slices.Contains(p.Known, g.Key()) || g.Rule == "strictarp-pending" {
+		return true
+	}
+	return g.Rule != "no-responder" && slices.Contains(p.Subjects, g.Subject)
 }
 
 // readySince returns since when the new pod is ready, or why it is not.

@@ -70,6 +70,14 @@ func withoutManagers(o any) (any, error) {
 
 // watch has the controller told of changes.
 func (s *sources) watch(c *controller) error {
+	for _, informer := range s.all {
+		err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			c.log.Warn("a watch ended or failed, and is tried again", "error", clip(err.Error()))
+		})
+		if err != nil {
+			return err
+		}
+	}
 	handlers := map[cache.SharedIndexInformer]func(old, now any){
 		s.nodes:      c.nodeChanged,
 		s.services:   c.serviceChanged,

@@ -63,7 +63,9 @@ func (a *app) soak(ctx context.Context, f strictarp.Facts, vip netip.Addr, l loo
 		f.At = a.now()
 		v := a.vantage(&f)
 		v.At, v.Probes, v.Source = f.At, results, "packet socket"
-		last = slices.DeleteFunc(strictarp.Evaluate(f, subject), func(f strictarp.Finding) bool { return f.Vantage != a.host })
+		last = slices.DeleteFunc(strictarp.Evaluate(f, subject), func(f strictarp.Finding) bool {
+			return f.Vantage != a.host && f.Rule != "subject-not-found" // of no VIP nothing is found
+		})
 		return last, nil
 	}
 	v, err := strictarp.Verify(ctx, strictarp.Plan{}, strictarp.ApplyOptions{

@@ -16,6 +16,7 @@
 // what changes. A watch listens and sends nothing, until it is interrupted. With
 // --pcap FILE the frames that all this rests on are kept as a pcapng file, which
 // --replay judges, as it does captures by tcpdump: anywhere, and without privileges.
+// Of a capture an ADDRESS that its host has not asked for is inconclusive.
 //
 // Exit codes: 0 one MAC answers, and it is the expected one; 1 several answer,
 // or another than expected; 3 nobody answers; 4 the probe is inconclusive; 5 only

@@ -45,6 +45,7 @@ func (set settings) replayFile(out io.Writer) (int, error) {
 		code = exitInconclusive
 	}
 	if set.json {
+		c.Results = resultsOf(answers)
 		return code, errors.Join(err, encode(out, struct {
 			arpcheck.Capture
 			ExitCode int `json:"exitCode"`

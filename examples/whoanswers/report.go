@@ -68,6 +68,14 @@ func (set settings) unexpected(r arpcheck.Result) []arpcheck.MAC {
 	return macs
 }
 
+func resultsOf(answers []answer) []arpcheck.Result {
+	results := make([]arpcheck.Result, 0, len(answers))
+	for _, a := range answers {
+		results = append(results, a.Result)
+	}
+	return results
+}
+
 func encode(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -77,14 +85,10 @@ func encode(out io.Writer, v any) error {
 func (set settings) print(out io.Writer, answers []answer) error {
 	code := set.exitCode(answers)
 	if set.json {
-		results := make([]arpcheck.Result, 0, len(answers))
-		for _, a := range answers {
-			results = append(results, a.Result)
-		}
 		return encode(out, struct {
 			Results  []arpcheck.Result `json:"results"`
 			ExitCode int               `json:"exitCode"`
-		}{results, code})
+		}{resultsOf(answers), code})
 	}
 	if err := set.printTable(out, answers); err != nil {
 		return err

@@ -130,17 +130,17 @@ func withoutPods(n strictarp.NodeFacts) strictarp.NodeFacts {
 func moment(t time.Time) time.Time { return t.Round(time.Minute) }
 
 // neighbourContent leaves of an entry's state whether it is used.
-func neighbourContent(list []strictarp.Neighbour) []strictarp.Neighbour {
+func neighbourContent(list []arpcheck.Neighbour) []arpcheck.Neighbour {
 	list = slices.Clone(list)
 	for i := range list {
 		switch list[i].State {
-		case strictarp.NeighbourStale, strictarp.NeighbourDelay, strictarp.NeighbourProbe:
-			list[i].State = strictarp.NeighbourReachable
-		case strictarp.NeighbourIncomplete:
-			list[i].State = strictarp.NeighbourFailed
+		case arpcheck.NeighbourStale, arpcheck.NeighbourDelay, arpcheck.NeighbourProbe:
+			list[i].State = arpcheck.NeighbourReachable
+		case arpcheck.NeighbourIncomplete:
+			list[i].State = arpcheck.NeighbourFailed
 		}
 	}
-	slices.SortFunc(list, func(a, b strictarp.Neighbour) int {
+	slices.SortFunc(list, func(a, b arpcheck.Neighbour) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), strings.Compare(a.Link, b.Link))
 	})
 	return list

@@ -40,7 +40,7 @@ func factsOf(node string, at time.Time) strictarp.Facts {
 	n := strictarp.NodeFacts{
 		At: at, Source: "netlink and proc",
 		Links:      []strictarp.Link{{Name: "eth0", MAC: mac1, Up: true, Addrs: []strictarp.Address{}}},
-		Neighbours: []strictarp.Neighbour{{Addr: vip, MAC: mac1, Link: "eth0", State: strictarp.NeighbourReachable}},
+		Neighbours: []arpcheck.Neighbour{{Addr: vip, MAC: mac1, Link: "eth0", State: arpcheck.NeighbourReachable}},
 		Counters:   map[string]uint64{"TcpExtIPReversePathFilter": uint64(at.Unix())},
 		KubeProxy:  []strictarp.Process{{PID: 7, Started: start}},
 		Running:    &kubeproxy.Running{At: at, Source: "configz", Config: &kubeproxy.Config{At: at}},
@@ -147,7 +147,7 @@ func TestHash(t *testing.T) {
 	later := factsOf("w1", start.Add(7*time.Hour+13*time.Second))
 	p := later.Vantages[0].Probes[0].Responders
 	p[0], p[1] = p[1], p[0]
-	later.Nodes["w1"].Neighbours[0].State = strictarp.NeighbourStale
+	later.Nodes["w1"].Neighbours[0].State = arpcheck.NeighbourStale
 	before := asJSON(t, later)
 	assert.Equal(t, base, hash(later), "only what always moves has moved")
 	assert.Equal(t, before, asJSON(t, later), "facts are not changed by hashing")
@@ -173,7 +173,7 @@ func TestHash(t *testing.T) {
 		"link":       func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Links[0].Up = false },
 		"observed":   func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Routes = []strictarp.Route{} },
 		"neighbour":  func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Neighbours[0].MAC = mac2 },
-		"failed":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Neighbours[0].State = strictarp.NeighbourFailed },
+		"failed":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Neighbours[0].State = arpcheck.NeighbourFailed },
 		"restart":    func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.KubeProxy[0].PID++ },
 		"configz":    func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Running.Config.Mode = "iptables" },
 		"weight":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.IPVS.Services[0].RealServers[0].Weight = 1 },

@@ -6,9 +6,11 @@ package daemonset
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,8 +29,8 @@ type Controller struct {
 	// Address returns the address of a node, which is that of its pod. Nil: pods have
 	// none.
 	Address func(node string) string
-	// Start starts what runs in a node's new pod, and returns once it is ready. Nil:
-	// nothing runs, and pods are ready at once.
+	// Start starts what runs in a node's new pod, and returns once it is ready. It is
+	// called for several nodes at once. Nil: nothing runs, and pods are ready at once.
 	Start func(ctx context.Context, node string, pod *corev1.Pod) error
 	// Stop stops it again, before the pod is gone. It may be nil.
 	Stop func(ctx context.Context, node string) error
@@ -86,17 +88,8 @@ func (c *Controller) Reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, node := range c.Nodes {
-		if pod := pods[node]; pod != nil && pod.DeletionTimestamp == nil {
-			continue
-		} else if pod != nil { // somebody deleted it: the kubelet's part is to end it
-			if err := c.remove(ctx, node, pod); err != nil {
-				return err
-			}
-		}
-		if pods[node], err = c.create(ctx, ds, node, hash); err != nil {
-			return err
-		}
+	if err := c.createMissing(ctx, ds, pods, hash); err != nil {
+		return err
 	}
 	for _, node := range c.Nodes {
 		if pods[node].Labels[appsv1.ControllerRevisionHashLabelKey] == hash || ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
@@ -111,6 +104,33 @@ func (c *Controller) Reconcile(ctx context.Context) error {
 		break
 	}
 	return c.count(ctx, ds, pods, hash)
+}
+
+// createMissing makes the pods that are not there, all at once, and notes them.
+func (c *Controller) createMissing(ctx context.Context, ds *appsv1.DaemonSet, pods map[string]*corev1.Pod, hash string) error {
+	made, errs := make([]*corev1.Pod, len(c.Nodes)), make([]error, len(c.Nodes))
+	var all sync.WaitGroup
+	for i, node := range c.Nodes {
+		old := pods[node]
+		if old != nil && old.DeletionTimestamp == nil {
+			continue
+		}
+		all.Go(func() {
+			if old != nil { // somebody deleted it: the kubelet's part is to end it
+				if errs[i] = c.remove(ctx, node, old); errs[i] != nil {
+					return
+				}
+			}
+			made[i], errs[i] = c.create(ctx, ds, node, hash)
+		})
+	}
+	all.Wait()
+	for i, node := range c.Nodes {
+		if made[i] != nil {
+			pods[node] = made[i]
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func hashOf(ds *appsv1.DaemonSet) (string, error) {

@@ -1,0 +1,89 @@
+// Controller judges a whole cluster: it joins what the agents of all nodes publish
+// with what the API server has of kube-proxy, MetalLB and Services, and tells who
+// answers ARP for LoadBalancer IPs and should not.
+//
+//	controller [--namespace NAME] [--watch-namespaces NAMES] [--remedy strict]
+//
+// # What it writes
+//
+// A ConfigMap in its own namespace for each Service and Node of which something was
+// found, and one for the cluster, with the findings as JSON (key findings.json,
+// labels app.kubernetes.io/component=findings, strictarp.github.io/kind,
+// .../service-namespace, .../service-name, annotation .../name). It is written when
+// a finding appears, goes or changes its severity, for other words at most every
+// ten minutes, and deleted with the Service or Node.
+//
+// An event on the Service or Node, for those of severity warning and error, when a
+// finding appears (type Warning, the rule as the reason), changes its severity, or
+// is resolved (type Normal). What is found of the cluster is told on its ConfigMap.
+// A finding is not resolved while what shows it is not observed: an agent that
+// fell silent mends nothing.
+//
+// All state is in these ConfigMaps. An event is noted there before it is written,
+// and has a name that its number there gives: a replica that is restarted or takes
+// over finishes what was begun, and the API server refuses what was done before.
+//
+// # How it scales
+//
+// All replicas watch, and the one that holds the Lease strictarp-controller judges
+// and writes. A change of a Service, its EndpointSlices, or of what a node saw of
+// its VIP has that Service judged; what bears on everything, such as a Node or an
+// L2Advertisement, has everything judged, at most every 10 s and for at most a tenth
+// of the time. So does --resync, whatever was missed.
+//
+// # The remedy
+//
+// Nothing in the cluster is changed unless --remedy strict is set. Then, if
+// strictarp-off is found, nothing speaks against it, and all nodes are observed,
+// strictARP is set in kube-proxy's ConfigMap by package kubeproxy (with its copy in
+// the cluster; not where Argo CD or another owner would undo it), and the kube-proxy
+// pods are deleted one at a time, so that their DaemonSet makes new ones that read
+// it. The next one's turn comes when the node's agent published facts that are newer
+// than the new pod and free of what is to be cured, and no error is new anywhere
+// for --remedy-soak, in which agents probe VIPs again. If that does not come about
+// within --remedy-patience, the text is put back byte by byte, the kube-proxies that
+// were restarted are once more, and it stops. What a strict kube-proxy set in a
+// kernel stays until that boots. The state is in the ConfigMap strictarp-remedy;
+// delete it to have it tried again. The agent's own --remedy is another thing: it
+// sets a node's sysctls and needs no controller.
+//
+// # Permissions
+//
+//	group                verbs                    resources                 where
+//	                     list watch               nodes, services           cluster
+//	discovery.k8s.io     list watch               endpointslices            cluster
+//	apps                 list watch               daemonsets                cluster
+//	                     list watch               pods, configmaps          each of --watch-namespaces
+//	                     list watch get create    configmaps                own namespace
+//	                     update delete
+//	coordination.k8s.io  list watch get create    leases                    own namespace
+//	                     update
+//	                     create                   events                    cluster
+//	metallb.io           list watch               ipaddresspools,           cluster
+//	                                              l2advertisements,
+//	                                              bgpadvertisements,
+//	                                              servicel2statuses,
+//	                                              configurationstates
+//	cilium.io            list watch               ciliuml2announcement-     cluster; these five only
+//	                                              policies                  where they are installed,
+//	crd.antrea.io        list watch               egresses                  and without them what they
+//	crd.projectcalico.org list watch              bgpconfigurations,        tell is among what is missing
+//	                                              felixconfigurations
+//	network.kubesphere.io list watch              eips                      cluster
+//	redhatcop.redhat.io  list watch               keepalivedgroups          cluster
+//
+// and with --remedy strict, in kube-proxy's namespace:
+//
+//	                     get create update        configmaps
+//	                     delete                   pods
+//	apps                 get                      daemonsets
+//
+// Discovery (/api, /apis, /version) and selfsubjectaccessreviews are open to every
+// service account (system:discovery, system:basic-user). It reads no Secret.
+//
+// # Limits
+//
+// Of Events, Deployments and Leases of other namespaces nothing is read: a MetalLB
+// before 0.14, which has no ServiceL2Status, is known by what agents read of its
+// speakers. kube-vip's Lease per Service is not followed.
+package main
