@@ -74,6 +74,8 @@ func (t *objectTidier) add(o runtime.Object, depth int) {
 	}
 	gvk, typed := t.kind(o)
 	switch {
+	case t.isTidy(o):
+		t.objects = append(t.objects, o)
 	case !typed:
 		if text, err := json.Marshal(o); err == nil {
 			_ = t.decode(text, "", depth)
@@ -108,6 +110,13 @@ func (t *objectTidier) kind(o runtime.Object) (gvk schema.GroupVersionKind, ok b
 		return gvk, false
 	}
 	return kinds[0], true
+}
+
+// isTidy reports whether an object has no type and nothing that is to be left out:
+// it need not be decoded again.
+func (t *objectTidier) isTidy(o runtime.Object) bool {
+	u, ok := o.(*unstructured.Unstructured)
+	return ok && u.GetKind() != "" && !u.IsList() && !t.scheme.Recognizes(u.GroupVersionKind()) && len(u.GetManagedFields()) == 0
 }
 
 // ofKind returns a copy of an object that says its kind and has no secrets. The

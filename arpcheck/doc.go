@@ -44,8 +44,6 @@
 //     mode do not hear each other, so a pod's address has to be asked for from another
 //     host. A node with arp_ignore 0 answers on its macvlans, too, with their MACs:
 //     several responders, one node.
-//   - VRF: name the interface, since LinkTo looks where hosts without VRFs do. The VRF
-//     device itself does no ARP (ErrNoARP). The Prober asks under the interface's first
-//     address, and does not notice that its own host holds the target: from a node's
-//     VRF, silence about an address that the node holds means nothing.
+//   - VRF: name the interface, since LinkTo looks where hosts without VRFs do. The
+//     Prober then goes by the VRF's routes. The VRF device itself does no ARP (ErrNoARP).
 package arpcheck

@@ -234,7 +234,7 @@ func TestLabLinkBond(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// In a VRF the interface is named, and asks under its own address.
+// In a VRF the interface is named, and the VRF's routes count.
 func TestLabLinkVRF(t *testing.T) {
 	t.Parallel()
 	_, w1, from := linkLab(t)
@@ -245,8 +245,9 @@ func TestLabLinkVRF(t *testing.T) {
 	require.ErrorIs(t, err, arpcheck.ErrNoRoute)
 	r := probeOn(t, from, netnstest.NIC, "10.0.3.20")
 	assert.Equal(t, arpcheck.Single, r.Verdict)
-	assert.Equal(t, arpcheck.Sender{Addr: client, From: arpcheck.SenderInterface}, r.Sender)
+	assert.Equal(t, arpcheck.Sender{Addr: client, From: arpcheck.SenderRoute}, r.Sender)
 	assert.Equal(t, []arpcheck.MAC{w1.MAC()}, macs(r))
+	assert.Equal(t, []arpcheck.Reason{arpcheck.HeldHere}, probeOn(t, from, netnstest.NIC, client.String()).Reasons)
 	_, err = from.OpenOn("blue")
 	require.ErrorIs(t, err, arpcheck.ErrNoARP)
 }

@@ -99,9 +99,13 @@ func (k *kernelHost) Link() (LinkState, error) {
 	return state, nil
 }
 
-// Route implements Host.
+// Route implements Host. If the interface is in a VRF, the VRF's routes are asked.
 func (k *kernelHost) Route(target netip.Addr) (Route, error) {
-	route, err := routeTo(k.netlink, target)
+	o, err := k.inVRF()
+	if err != nil {
+		return Route{}, err
+	}
+	route, err := routeTo(k.netlink, target, o)
 	if err != nil || route == nil {
 		return Route{}, err
 	}
@@ -112,6 +116,29 @@ func (k *kernelHost) Route(target netip.Addr) (Route, error) {
 	return r, nil
 }
 
+// inVRF returns what makes a lookup of a route one of the interface's VRF; nil if it
+// is in none.
+func (k *kernelHost) inVRF() (*netlink.RouteGetOptions, error) {
+	link, err := k.netlink.LinkByIndex(k.link.Index)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) || err == nil && link.Attrs().MasterIndex == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	master, err := k.netlink.LinkByIndex(link.Attrs().MasterIndex)
+	if errors.As(err, &missing) || err == nil && master.Type() != "vrf" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// With a VRF as the outgoing interface the kernel looks in its table
+	// (Documentation/networking/vrf.rst).
+	return &netlink.RouteGetOptions{OifIndex: master.Attrs().Index}, nil
+}
+
 // Close closes the netlink socket.
 func (k *kernelHost) Close() error {
 	k.netlink.Close()
@@ -119,8 +146,8 @@ func (k *kernelHost) Close() error {
 }
 
 // routeTo returns the route that the kernel would use, or nil if there is none.
-func routeTo(h *netlink.Handle, target netip.Addr) (*netlink.Route, error) {
-	routes, err := h.RouteGet(target.AsSlice())
+func routeTo(h *netlink.Handle, target netip.Addr, o *netlink.RouteGetOptions) (*netlink.Route, error) {
+	routes, err := h.RouteGetWithOptions(target.AsSlice(), o)
 	switch {
 	case errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.EACCES) ||
 		errors.Is(err, unix.EINVAL): // none, unreachable, prohibit, blackhole: fib_props in net/ipv4/fib_semantics.c
@@ -139,7 +166,7 @@ func linkTo(target netip.Addr) (Hop, error) {
 		return Hop{}, fmt.Errorf("arpcheck: open a netlink socket: %w", err)
 	}
 	defer h.Close()
-	route, err := routeTo(h, target)
+	route, err := routeTo(h, target, nil)
 	if err != nil {
 		return Hop{}, fmt.Errorf("arpcheck: look up the route to %s: %w", target, err)
 	}

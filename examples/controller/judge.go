@@ -35,6 +35,7 @@ func (c *controller) facts(now time.Time) strictarp.Facts {
 		all = append(all, custom...)
 		c.base = base{kubeproxy.FromObjects(all...), metallb.FromObjects(all...), strictarp.ClusterFacts{At: now, Source: source, Objects: services}}
 		c.base.state.Source, c.base.state.Missing = source, missing
+		c.unseeSpeakers(&c.base.state)
 		for i := range c.base.found.Configs {
 			c.base.found.Configs[i].At = now
 		}
@@ -44,6 +45,20 @@ func (c *controller) facts(now time.Time) strictarp.Facts {
 	state.At, cluster.Version = now, c.customs.serverVersion()
 	f.KubeProxy, f.MetalLB, f.Cluster = &found, &state, &cluster
 	return f
+}
+
+// unseeSpeakers says that speakers were not observed where the namespace of MetalLB
+// is none that is watched, or must not be: to see no Pods there does not mean that
+// there are none.
+func (c *controller) unseeSpeakers(s *metallb.State) {
+	if s.Namespace == "" || c.sources.sees(s.Namespace) {
+		return
+	}
+	s.Speakers, s.ExcludeInterfaces = nil, nil
+	s.Missing = append(s.Missing, metallb.Missing{
+		What: "pods and configmaps in " + s.Namespace, Err: "the namespace is not watched, or must not be",
+		Collect: "name it with --watch-namespaces, and grant the verbs list and watch on both there",
+	})
 }
 
 // judge judges the owners of a batch, keeps and tells what was found, and returns

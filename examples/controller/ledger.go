@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -296,8 +295,7 @@ func event(about *corev1.ObjectReference, uid string, t telling) *corev1.Event {
 	if namespace == "" {
 		namespace = defaultNamespaceOfNodeEvent
 	}
-	sum := sha256.Sum256([]byte(about.Kind + "\x00" + about.Namespace + "\x00" + about.Name + "\x00" + uid + "\x00" +
-		strconv.FormatUint(t.Seq, 10) + "\x00" + string(t.What) + "\x00" + string(t.Key)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d %q %q", about.Kind, about.Namespace, about.Name, uid, t.Seq, t.What, t.Key))
 	at := metav1.NewTime(t.At)
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -55,7 +56,7 @@ func (o owner) objectName() string {
 		}
 		return '-'
 	}, o.Name[:min(len(o.Name), most)])
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(o.Kind), o.Namespace, o.Name}, "\x00")))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", o.Kind, o.Namespace, o.Name))
 	return "strictarp-findings-" + strings.ToLower(string(o.Kind)) + "-" + strings.TrimLeft(slug, "-") + "-" + hex.EncodeToString(sum[:8])
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -146,7 +147,7 @@ func (r *record) part(e entry, unseen doubt, now time.Time) {
 func (r *record) tell(w what, f strictarp.Finding, now time.Time) {
 	r.Seq++
 	message := map[what]string{altered: "Now of severity " + f.Severity.String() + ": ", resolved: "Resolved: "}[w] + f.Message
-	r.Untold = append(r.Untold, telling{Seq: r.Seq, Key: f.Key(), What: w, Rule: f.Rule, Message: exchange.Printable(message, maxTelling), At: now})
+	r.Untold = append(r.Untold, telling{Seq: r.Seq, Key: strictarp.Key(exchange.Printable(string(f.Key()), maxTelling)), What: w, Rule: f.Rule, Message: exchange.Printable(message, maxTelling), At: now})
 	if len(r.Untold) > maxUntold {
 		r.Untold = slices.Delete(r.Untold, 0, len(r.Untold)-maxUntold)
 	}
@@ -217,7 +218,7 @@ func (r record) encode() ([]byte, error) {
 		for i := range r.Findings {
 			drop(&r.Findings[i].Finding)
 		}
-		data, err := json.MarshalIndent(r, "", " ")
+		data, err := r.json()
 		if err != nil || len(data) <= maxRecord {
 			return data, err
 		}
@@ -226,12 +227,21 @@ func (r record) encode() ([]byte, error) {
 	for len(r.Findings) > 1 {
 		r.Omitted += len(r.Findings) - len(r.Findings)/2
 		r.Findings = r.Findings[:len(r.Findings)/2]
-		data, err := json.MarshalIndent(r, "", " ")
+		data, err := r.json()
 		if err != nil || len(data) <= maxRecord {
 			return data, err
 		}
 	}
 	return nil, fmt.Errorf("write the findings of %s %s/%s: %w", r.Kind, r.Namespace, r.Name, strictarp.ErrLimit)
+}
+
+func (r record) json() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // people read it
+	e.SetIndent("", " ")
+	err := e.Encode(r)
+	return b.Bytes(), err
 }
 
 // decode reads a record that was written before. Others may have written to it:

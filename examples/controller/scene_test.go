@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -47,6 +48,8 @@ type scene struct {
 	strict map[string]bool // nodes whose kernel is
 	config bool            // strictARP in the ConfigMap
 	mute   map[string]bool // nodes whose agent is dead
+
+	past map[string]int // events that expired
 
 	client     kubernetes.Interface
 	publishers map[string]*exchange.Publisher
@@ -189,7 +192,7 @@ func (s *scene) facts(i int) strictarp.Facts {
 		{Name: "kube-ipvs0", Kind: "dummy", NoARP: true, Flags: 0x82, Addrs: held},
 	}
 	n := strictarp.NodeFacts{
-		At: at, Source: "netlink", Links: links, Neighbours: []strictarp.Neighbour{},
+		At: at, Source: "netlink", Links: links, Neighbours: []arpcheck.Neighbour{},
 		Sysctls: &sysctl.ARP{All: values(ignore, announce), Default: values(0, 0), Interfaces: map[string]sysctl.Values{"lo": values(0, 0), "eth0": values(0, 0), "kube-ipvs0": values(0, 0)}},
 		Routes:  []strictarp.Route{{Dst: own.Masked(), Link: "eth0", Source: own.Addr()}},
 	}
@@ -205,7 +208,7 @@ func (s *scene) facts(i int) strictarp.Facts {
 }
 
 func (s *scene) vantage(at time.Time, links []strictarp.Link) strictarp.Vantage {
-	v := strictarp.Vantage{Name: s.names[0], Node: s.names[0], At: at, Source: "packet socket", Links: links, Neighbours: []strictarp.Neighbour{}}
+	v := strictarp.Vantage{Name: s.names[0], Node: s.names[0], At: at, Source: "packet socket", Links: links, Neighbours: []arpcheck.Neighbour{}}
 	for k, vip := range s.vips {
 		r := arpcheck.Result{Target: netip.MustParseAddr(vip), Verdict: arpcheck.None, Vantage: v.Name, Interface: "eth0", MAC: macOf(0),
 			Sender: arpcheck.Sender{Addr: links[1].Addrs[0].Prefix.Addr()}, Started: at.Add(-5 * time.Second), Ended: at, Rounds: 4, Quality: arpcheck.Quality{Requests: 4}}
@@ -320,6 +323,7 @@ func (s *scene) kept() map[string][]string {
 // events returns how often each was told, as what, kind, name and key.
 func (s *scene) events() map[string]int {
 	by := map[string]int{}
+	maps.Copy(by, s.past)
 	for _, e := range all[corev1.Event](s.api, "events") {
 		if e.Source.Component != eventComponent {
 			continue
@@ -327,6 +331,15 @@ func (s *scene) events() map[string]int {
 		by[fmt.Sprintf("%s %s %s %s", e.Annotations[whatAnnotation], e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Annotations[keyAnnotation])]++
 	}
 	return by
+}
+
+// expire deletes all events, as the API server does with old ones, and remembers
+// that they were.
+func (s *scene) expire() {
+	s.past = s.events()
+	for _, e := range all[corev1.Event](s.api, "events") {
+		s.api.remove(&e)
+	}
 }
 
 func countOf(events map[string]int, part string) (n int) {

@@ -3,11 +3,13 @@ package main
 import (
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,18 +28,22 @@ type sources struct {
 	slices     cache.SharedIndexInformer
 	daemonSets cache.SharedIndexInformer
 	findings   cache.SharedIndexInformer
-	pods       []cache.SharedIndexInformer // one for each namespace that is watched
+	watched    []string                    // namespaces, sorted
+	pods       []cache.SharedIndexInformer // one for each of them
 	configMaps []cache.SharedIndexInformer // likewise
 	facts      cache.SharedIndexInformer
 	beats      cache.SharedIndexInformer
 	all        []cache.SharedIndexInformer
+
+	mu        sync.Mutex
+	forbidden map[cache.SharedIndexInformer]bool // that is what the last list or watch met
 }
 
 // newSources makes informers that are not started yet. Pods and ConfigMaps are
 // those of the watched namespaces, which kube-proxy and announcers run in; facts,
 // heartbeats and findings are in the program's own.
 func newSources(client kubernetes.Interface, own string, watched []string) *sources {
-	s := &sources{}
+	s := &sources{forbidden: map[cache.SharedIndexInformer]bool{}}
 	factory := func(options ...informers.SharedInformerOption) informers.SharedInformerFactory {
 		f := informers.NewSharedInformerFactoryWithOptions(client, 0, options...)
 		s.factories = append(s.factories, f)
@@ -49,7 +55,8 @@ func newSources(client kubernetes.Interface, own string, watched []string) *sour
 	whole := factory(informers.WithTransform(strip))
 	s.nodes, s.services = whole.Core().V1().Nodes().Informer(), whole.Core().V1().Services().Informer()
 	s.slices, s.daemonSets = whole.Discovery().V1().EndpointSlices().Informer(), whole.Apps().V1().DaemonSets().Informer()
-	for _, namespace := range slices.Compact(slices.Sorted(slices.Values(watched))) {
+	s.watched = slices.Compact(slices.Sorted(slices.Values(watched)))
+	for _, namespace := range s.watched {
 		f := factory(informers.WithNamespace(namespace), informers.WithTransform(strip))
 		s.pods = append(s.pods, f.Core().V1().Pods().Informer())
 		s.configMaps = append(s.configMaps, f.Core().V1().ConfigMaps().Informer())
@@ -72,6 +79,9 @@ func withoutManagers(o any) (any, error) {
 func (s *sources) watch(c *controller) error {
 	for _, informer := range s.all {
 		err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			s.mu.Lock()
+			s.forbidden[informer] = apierrors.IsForbidden(err)
+			s.mu.Unlock()
 			c.log.Warn("a watch ended or failed, and is tried again", "error", clip(err.Error()))
 		})
 		if err != nil {
@@ -125,8 +135,21 @@ func (s *sources) shutdown() {
 	}
 }
 
+// synced reports whether all was listed, but for what must not be in namespaces
+// that are watched: permissions may come with MetalLB, later.
 func (s *sources) synced() bool {
-	return !slices.ContainsFunc(s.all, func(i cache.SharedIndexInformer) bool { return !i.HasSynced() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.all, func(i cache.SharedIndexInformer) bool {
+		optional := slices.Contains(s.pods, i) || slices.Contains(s.configMaps, i)
+		return !i.HasSynced() && (!optional || !s.forbidden[i])
+	})
+}
+
+// sees reports whether the Pods and ConfigMaps of a namespace are known.
+func (s *sources) sees(namespace string) bool {
+	i, ok := slices.BinarySearch(s.watched, namespace)
+	return ok && s.pods[i].HasSynced() && s.configMaps[i].HasSynced()
 }
 
 // objects returns what is in the caches, for kubeproxy.FromObjects and

@@ -42,10 +42,16 @@ func main() {
 		Name: "here", At: result.Ended, Source: "packet socket",
 		Links: host.Links, Neighbours: host.Neighbours, Probes: []arpcheck.Result{result},
 	}}}
-	for _, f := range strictarp.Evaluate(strictarp.Merge(cluster, here), strictarp.Subject(vip.String())) {
-		fmt.Printf("%s %s: %q\n", f.Severity, f.Rule, f.Message) // quoted: names in it come from the cluster
-		for _, remedy := range f.Remedies {
-			fmt.Printf("  cure: %q\n", strings.Split(remedy.String(), "\n"))
+	findings := strictarp.Evaluate(strictarp.Merge(cluster, here), strictarp.Subject(vip.String()))
+	for _, root := range strictarp.Roots(findings) {
+		for _, f := range root.Causes {
+			fmt.Printf("%s %s: %q\n", f.Severity, f.Rule, f.Message) // quoted: names in it come from the cluster
+			for _, remedy := range f.Remedies {
+				fmt.Printf("  cure: %q\n", strings.Split(remedy.String(), "\n"))
+			}
+		}
+		for _, g := range root.Consequences {
+			fmt.Printf("  from that follows %s of %q\n", g[0].Rule, g.Subjects())
 		}
 	}
 }

@@ -76,6 +76,15 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// Of an address that is no VIP nothing can be found, which proves nothing.
+func TestVerifyNoVIP(t *testing.T) {
+	t.Parallel()
+	r := asked(t, strict, "verify", "10.0.3.250", "--soak", "30s")
+	assert.Equal(t, exitFound, r.code, r.out+r.err)
+	assert.Contains(t, r.out, "subject-not-found")
+	assert.Contains(t, r.out, "Not verified")
+}
+
 // What goes wrong later, after many good looks, is seen.
 func TestVerifySoaks(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -67,18 +69,25 @@ func (k *soaking) add(s arpcheck.Sample) {
 	}
 }
 
-// line says of a sample what is worth a line if it changes.
+// line says of a sample what is worth a line if it changes. In which order others
+// than the first answer is not.
 func (k *soaking) line(s arpcheck.Sample) string {
 	line := "nobody answers"
+	var others []string
 	for i, r := range s.ARP.Responders {
-		if i == 0 {
-			line = r.MAC.String() + " answers"
-		} else {
-			line += ", then " + r.MAC.String()
-		}
+		who := r.MAC.String()
 		if r.DoubleAnswers > 0 {
-			line += " (twice)"
+			who += " twice"
 		}
+		if i == 0 {
+			line = "answered by " + who
+		} else {
+			others = append(others, who)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		line += ", then " + strings.Join(others, " and ")
 	}
 	if len(k.settings.unexpected(s.ARP)) > 0 {
 		line = join(line, "not the expected MAC")

@@ -94,7 +94,11 @@ func (p *proxies) thereAndBack(cluster kubeproxy.Cluster) {
 	assert.Equal(p, strings.Replace(before, "strictARP: false", "strictARP: true", 1), p.text())
 	restarted := p.daemonSet().Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"]
 	assert.NotEmpty(p, restarted)
-	assert.NotSubset(p, p.pods(), pods)
+	now := p.pods()
+	assert.Len(p, now, len(nodes))
+	for _, pod := range pods {
+		assert.NotContains(p, now, pod, "it was replaced")
+	}
 	backup, err := p.backup()
 	require.NoError(p, err)
 	assert.Equal(p, "done", backup.Annotations["strictarp.github.io/phase"])

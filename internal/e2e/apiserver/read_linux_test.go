@@ -2,8 +2,6 @@ package apiserver_test
 
 import (
 	"fmt"
-	"net/netip"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,7 +73,7 @@ func TestReadProxies(t *testing.T) {
 	readers.Wait()
 	config := p.readProxies(controlplane.Admin).Configs[0]
 	assert.Equal(t, kubeproxy.ModeIPVS, config.EffectiveMode())
-	assert.WithinDuration(t, time.Now(), config.Changed, time.Minute, "managed fields tell when the text was changed")
+	assert.WithinDuration(t, time.Now(), config.Changed, 10*time.Minute, "managed fields tell when the text was changed")
 }
 
 // manyConfigMaps makes more than one page of them.
@@ -202,8 +200,7 @@ func makeMetalLBObjects(t *testing.T) {
 			Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: netip.AddrFrom4([4]byte{10, 0, 3, 20}).String()}}
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.3.20"}}
 	_, err = admin.CoreV1().Services("default").UpdateStatus(t.Context(), service, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(service.Name, "web"))
 }

@@ -154,28 +154,13 @@ func (c *Cluster) startDaemons(ctx context.Context) error {
 	return nil
 }
 
-// control has the DaemonSets' pods replaced when their templates change.
+// control has the DaemonSets' pods replaced when their templates change, until Stop.
 func (c *Cluster) control() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop, c.stopped = cancel, make(chan error, len(c.daemons))
 	for _, d := range c.daemons {
 		go func() { c.stopped <- d.Run(ctx) }()
 	}
-}
-
-// hold stops the DaemonSets' controller, so that what ends stays ended; the
-// returned function has it work again.
-func (c *Cluster) hold() (release func(), err error) {
-	if c.stop == nil {
-		return func() {}, nil
-	}
-	c.stop()
-	var errs []error
-	for range c.daemons {
-		errs = append(errs, <-c.stopped)
-	}
-	c.stop = nil
-	return c.control, errors.Join(errs...)
 }
 
 func (c *Cluster) awaitVIP(ctx context.Context) error {
@@ -196,11 +181,17 @@ func (c *Cluster) awaitVIP(ctx context.Context) error {
 
 // Stop ends all processes.
 func (c *Cluster) Stop() error {
-	_, err := c.hold()
-	errs := []error{err}
+	var errs []error
+	if c.stop != nil {
+		c.stop()
+		for range c.daemons {
+			errs = append(errs, <-c.stopped)
+		}
+	}
 	processes := []*process.Process{c.controller}
 	for _, n := range c.Nodes {
-		processes = append(processes, n.proxy, n.speaker)
+		proxy, speaker := n.processes()
+		processes = append(processes, proxy, speaker)
 	}
 	for _, p := range processes {
 		if p != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +21,18 @@ import (
 // Node is a node of the cluster.
 type Node struct {
 	*Host
-	dir     string // of its files and logs
+	dir string // of its files and logs
+
+	mu      sync.Mutex // guards what follows, which the DaemonSets' controller changes
 	proxy   *process.Process
 	speaker *process.Process
+}
+
+// processes returns what runs on the node, or ran last; nil if nothing did.
+func (n *Node) processes() (proxy, speaker *process.Process) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.proxy, n.speaker
 }
 
 // patience is how long what takes seconds may take on a busy, emulated machine.
@@ -74,16 +84,19 @@ func (c *Cluster) startProxy(ctx context.Context, name string, _ *corev1.Pod) er
 	if err := n.writeFiles("kube-proxy", cm.Data); err != nil {
 		return err
 	}
-	n.proxy, err = process.Start(process.Spec{
-		Path: "/usr/local/bin/kube-proxy", Args: []string{"--config=/var/lib/kube-proxy/config.conf", "--hostname-override=" + name, "--v=2"},
+	proxy, err := process.Start(process.Spec{
+		Path: filepath.Join(Programs, "kube-proxy"), Args: []string{"--config=/var/lib/kube-proxy/config.conf", "--hostname-override=" + name, "--v=2"},
 		Log: filepath.Join(n.dir, "kube-proxy.log"), NS: n.NS,
 		Mounts: map[string]string{"/var/lib/kube-proxy": filepath.Join(n.dir, "kube-proxy")},
 	})
 	if err != nil {
 		return err
 	}
+	n.mu.Lock()
+	n.proxy = proxy
+	n.mu.Unlock()
 	return Await(ctx, "kube-proxy on "+name, func(ctx context.Context) error {
-		if err := n.proxy.Failed(); err != nil {
+		if err := proxy.Failed(); err != nil {
 			return stop{err}
 		}
 		return n.get(ctx, "http://127.0.0.1:10256/healthz")
@@ -91,8 +104,8 @@ func (c *Cluster) startProxy(ctx context.Context, name string, _ *corev1.Pod) er
 }
 
 func (c *Cluster) stopProxy(_ context.Context, name string) error {
-	if n := c.node(name); n.proxy != nil {
-		return n.proxy.Stop()
+	if proxy, _ := c.node(name).processes(); proxy != nil {
+		return proxy.Stop()
 	}
 	return nil
 }
@@ -112,25 +125,28 @@ func (n *Node) writeFiles(volume string, files map[string]string) error {
 
 // startSpeaker starts a node's speaker with the arguments and environment of its
 // DaemonSet.
-func (c *Cluster) startSpeaker(_ context.Context, name string, pod *corev1.Pod) (err error) {
+func (c *Cluster) startSpeaker(_ context.Context, name string, pod *corev1.Pod) error {
 	n := c.node(name)
 	if err := n.writeFiles("memberlist", map[string]string{"secretkey": c.memberlistKey}); err != nil {
 		return err
 	}
-	n.speaker, err = process.Start(process.Spec{
-		Path: "/usr/local/bin/speaker", Args: pod.Spec.Containers[0].Args, Log: filepath.Join(n.dir, "speaker.log"), NS: n.NS,
+	speaker, err := process.Start(process.Spec{
+		Path: filepath.Join(Programs, "speaker"), Args: pod.Spec.Containers[0].Args, Log: filepath.Join(n.dir, "speaker.log"), NS: n.NS,
 		Env: []string{
 			"KUBECONFIG=" + c.kubeconfig, "METALLB_NAMESPACE=" + metalLB, "METALLB_NODE_NAME=" + name, "METALLB_POD_NAME=" + pod.Name,
 			"METALLB_HOST=" + n.Addr.Addr().String(), "METALLB_ML_BIND_ADDR=" + n.Addr.Addr().String(),
 			"METALLB_ML_LABELS=app=metallb,component=speaker", "METALLB_ML_SECRET_KEY_PATH=" + filepath.Join(n.dir, "memberlist"),
 		},
 	})
+	n.mu.Lock()
+	n.speaker = speaker
+	n.mu.Unlock()
 	return err
 }
 
 func (c *Cluster) stopSpeaker(_ context.Context, name string) error {
-	if n := c.node(name); n.speaker != nil {
-		return n.speaker.Stop()
+	if _, speaker := c.node(name).processes(); speaker != nil {
+		return speaker.Stop()
 	}
 	return nil
 }
@@ -160,5 +176,6 @@ func Await(ctx context.Context, what string, f func(context.Context) error) erro
 
 // Tail returns the ends of the logs of what runs on the node.
 func (n *Node) Tail() string {
-	return "kube-proxy:\n" + n.proxy.Tail(15) + "\nspeaker:\n" + n.speaker.Tail(5)
+	proxy, speaker := n.processes()
+	return "kube-proxy:\n" + proxy.Tail(15) + "\nspeaker:\n" + speaker.Tail(5)
 }

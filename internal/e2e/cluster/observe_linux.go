@@ -81,13 +81,9 @@ func (n *Node) observe(ctx context.Context) (facts strictarp.NodeFacts, missing 
 	if err != nil {
 		return facts, missing, err
 	}
-	if n.proxy != nil {
-		facts.KubeProxyLog = strings.Split(n.proxy.Tail(200), "\n")
-	}
-	if n.speaker == nil {
-		return facts, missing, nil
-	}
-	log, err := readLog(n.speaker.Log())
+	proxy, speaker := n.processes()
+	facts.KubeProxyLog = strings.Split(proxy.Tail(200), "\n")
+	log, err := readLog(speaker.Log())
 	facts.Speaker = &strictarp.SpeakerFacts{Log: &log}
 	return facts, missing, err
 }

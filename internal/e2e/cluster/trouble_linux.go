@@ -64,7 +64,10 @@ func (c *Cluster) restart(ctx context.Context, namespace, name string) error {
 
 // KillSpeaker kills a node's speaker; its pod and what it reported stay, as they do
 // until somebody notices.
-func (c *Cluster) KillSpeaker(node string) error { return c.node(node).speaker.Kill() }
+func (c *Cluster) KillSpeaker(node string) error {
+	_, speaker := c.node(node).processes()
+	return speaker.Kill()
+}
 
 // Answers probes for the VIP once from the client and returns the answers to each
 // request by who sent them: a node, or a MAC.

@@ -36,7 +36,7 @@ type Process struct {
 	pid  int
 	stop func(os.Signal) error
 	done chan struct{}
-	err  error // valid once done is closed
+	err  error // how it ended, valid once done is closed
 }
 
 // Start starts a program.
@@ -86,7 +86,9 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	if err != nil {
 		return
 	}
-	p.err = cmd.Wait()
+	if p.err = cmd.Wait(); p.err == nil {
+		p.err = errors.New("exit status 0")
+	}
 	close(p.done)
 }
 
@@ -100,7 +102,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Failed() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s has ended: %v; the end of its log:\n%s", p.spec.name(), p.err, p.Tail(30))
+		return fmt.Errorf("%s has ended: %w; the end of its log:\n%s", p.spec.name(), p.err, p.Tail(30))
 	default:
 		return nil
 	}
