@@ -116,7 +116,7 @@ func (s *scene) node(name string, i int) *strictarp.NodeFacts {
 			{Dst: netip.MustParsePrefix("0.0.0.0/0"), Link: "ens33", Gateway: netip.MustParseAddr("10.0.3.1")},
 			{Dst: netip.MustParsePrefix("10.0.3.0/24"), Link: "ens33", Source: netip.MustParseAddr(own)},
 		},
-		Neighbours: []strictarp.Neighbour{},
+		Neighbours: []arpcheck.Neighbour{},
 	}
 	s.runs(n, "ipvs", "true")
 	return n
@@ -234,9 +234,9 @@ func probed(v *strictarp.Vantage, target string, answers ...arpcheck.Responder) 
 }
 
 // cached replaces what the client's neighbour cache has of an address.
-func (s *scene) cached(addr, host string) *strictarp.Neighbour {
-	n := strictarp.Neighbour{Addr: netip.MustParseAddr(addr), MAC: mac(host), Link: "eth0", State: strictarp.NeighbourReachable}
-	i := slices.IndexFunc(s.client.Neighbours, func(o strictarp.Neighbour) bool { return o.Addr == n.Addr })
+func (s *scene) cached(addr, host string) *arpcheck.Neighbour {
+	n := arpcheck.Neighbour{Addr: netip.MustParseAddr(addr), MAC: mac(host), Link: "eth0", State: arpcheck.NeighbourReachable}
+	i := slices.IndexFunc(s.client.Neighbours, func(o arpcheck.Neighbour) bool { return o.Addr == n.Addr })
 	if i < 0 {
 		i, s.client.Neighbours = len(s.client.Neighbours), append(s.client.Neighbours, n)
 	}

@@ -210,6 +210,9 @@ func checkReports(v *view) []Finding {
 			if r.Rule == metallb.RuleNotAnnounced && !v.silent(st.Service) {
 				continue
 			}
+			if n := v.byNode[r.Node]; r.Rule == metallb.RuleAnnouncingInterfaceAbsent && n != nil && n.Links != nil && v.metallb.L2Advertisements != nil {
+				continue // checkElections knows better: that was said once, and outlives the cure
+			}
 			f := v.reasonFinding(Subject(st.Service), r)
 			if r.Rule == metallb.RuleAnnouncerMismatch {
 				f.Message += " " + v.byTheWire(st)

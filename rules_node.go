@@ -481,7 +481,7 @@ func (n *node) routeTo(addr netip.Addr) string {
 func checkNotObserved(v *view) []Finding {
 	var found []Finding
 	for _, n := range v.metallb.Nodes {
-		if _, ok := v.Facts.Nodes[n.Name]; ok {
+		if _, ok := v.Nodes[n.Name]; ok {
 			continue
 		}
 		f := v.newFinding("node-not-observed", Subject(n.Name), "Nothing was observed on %s: what its kernel would answer is not known. Collect: %s; %s", n.Name, NeedNodeLinks.Collect(), NeedNodeSysctls.Collect())

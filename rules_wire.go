@@ -307,23 +307,18 @@ func checkDoubleAnswer(v *view, p *vip, s sighting) []Finding {
 			continue
 		}
 		f := v.newFinding("double-answer", Subject(p.addr.String()), "%s answers each request for %s more than once", v.owners.name(a.MAC), p.addr)
-		n := v.byNode[a.host]
-		switch {
-		case n == nil:
-			f.Message += ": its kernel and an announcer, or something duplicates frames."
-		default:
+		why := ": its kernel and its announcer, or something duplicates frames."
+		if n := v.byNode[a.host]; n != nil {
 			f.Node = n.name
-			k := v.kernel(n, p)
-			switch {
+			switch k := v.kernel(n, p); {
 			case k.answers || k.onNIC:
-				f.Message += ": its kernel and its announcer."
+				why = ": its kernel and its announcer."
 			case k.known:
 				f.Severity = SeverityInfo
-				f.Message += ", although its kernel would not: something duplicates frames, or a second prober asks."
-			default:
-				f.Message += ": its kernel and its announcer, or something duplicates frames."
+				why = ", although its kernel would not: something duplicates frames, or a second prober asks."
 			}
 		}
+		f.Message += why
 		e := v.evidence(s, a)
 		e.Observed += fmt.Sprintf("; more replies than requests in %d rounds", a.DoubleAnswers)
 		f.Evidence = append(f.Evidence, e)

@@ -154,9 +154,9 @@ func (v *view) indexNodes() {
 			v.nodeOf[addr] = n.Name
 		}
 	}
-	v.names = slices.Sorted(maps.Keys(v.Facts.Nodes))
+	v.names = slices.Sorted(maps.Keys(v.Nodes))
 	for at, name := range v.names {
-		n := &node{name: name, at: at, NodeFacts: v.Facts.Nodes[name], object: objects[name]}
+		n := &node{name: name, at: at, NodeFacts: v.Nodes[name], object: objects[name]}
 		v.byNode[name] = n
 		for i := range n.Links {
 			l := &n.Links[i]

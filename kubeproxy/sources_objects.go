@@ -2,6 +2,7 @@ package kubeproxy
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,9 @@ func byName(a, b metav1.Object) int {
 }
 
 func (c *cluster) add(o runtime.Object) {
+	if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer && v.IsNil() {
+		return // a pointer to no object
+	}
 	switch o := o.(type) {
 	case nil:
 	case *corev1.ConfigMap:

@@ -304,6 +304,12 @@ func node(version, annotation, value string) *corev1.Node {
 	return n
 }
 
+func TestFromObjectsOfNothing(t *testing.T) {
+	t.Parallel()
+	f := kubeproxy.FromObjects(nil, (*corev1.Pod)(nil), (*appsv1.DaemonSet)(nil), (*corev1.NodeList)(nil))
+	assert.Equal(t, kubeproxy.Found{}, f)
+}
+
 func TestFromObjectsOrphan(t *testing.T) {
 	t.Parallel()
 	found := kubeproxy.FromObjects(&appsv1.DaemonSetList{}, configMap("kube-proxy", "config.conf", strictText), configMap("kubeadm-config", "ClusterConfiguration", "kind: KubeProxyConfiguration"))

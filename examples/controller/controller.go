@@ -182,7 +182,7 @@ func (c *controller) lead(ctx context.Context) {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[owner](retryFirst, retryLast),
 		workqueue.TypedRateLimitingQueueConfig[owner]{})
 	c.mu.Lock()
-	c.queue, c.lastFull = queue, time.Time{}
+	c.queue, c.lastFull, c.latest = queue, time.Time{}, nil
 	c.mu.Unlock()
 	c.notes.reset()
 	c.metrics.leading.Set(1)

@@ -3,11 +3,16 @@ package main
 import (
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
+
+	"github.com/strictarp/strictarp"
 )
 
 func TestMain(m *testing.M) {
@@ -40,6 +45,34 @@ func TestFlags(t *testing.T) {
 	set, err = parse(nil, io.Discard)
 	assert.NoError(t, err)
 	assert.Nil(t, set.remedy, "nothing is changed unless that is asked for")
+}
+
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	ask := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w.Code, w.Body.String()
+	}
+	code, _ := ask("/readyz")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	m.isReady.Store(true)
+	code, _ = ask("/readyz")
+	assert.Equal(t, http.StatusOK, code)
+	code, _ = ask("/healthz")
+	assert.Equal(t, http.StatusOK, code)
+	m.started = m.started.Add(-2 * maxTurn)
+	m.turn.Store(1) // it began long ago and has not ended
+	code, _ = ask("/healthz")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	m.found([]strictarp.Finding{found("strictarp-off", strictarp.SeverityError)}, true, time.Millisecond)
+	m.call("write-event", errDown)
+	_, text := ask("/metrics")
+	assert.Contains(t, text, `strictarp_controller_findings{rule="strictarp-off",severity="error"} 1`)
+	assert.Contains(t, text, `strictarp_controller_api_writes_total{call="write-event",result="failure"} 1`)
+	assert.Contains(t, text, "strictarp_controller_evaluation_seconds_count")
+	assert.Contains(t, text, "strictarp_controller_queue_length 0")
 }
 
 type buffer []byte

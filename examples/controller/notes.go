@@ -65,7 +65,8 @@ func (n *notes) silence(nodes []string) bool {
 }
 
 // touched returns whom the changes of facts bear on: the node, and the Services
-// whose VIPs were seen otherwise; everybody, if it is more than VIPs that changed.
+// whose VIPs were seen otherwise. If it is more than VIPs that changed it asks for
+// everything to be judged, when it is time.
 func (c *controller) touched() (owners []owner) {
 	c.notes.mu.Lock()
 	defer c.notes.mu.Unlock()
@@ -78,19 +79,19 @@ func (c *controller) touched() (owners []owner) {
 	}
 	for node := range c.notes.dirty {
 		facts, there := f.Nodes[node]
+		owners = append(owners, nodeOwner(node))
 		if !there {
 			delete(c.notes.digests, node)
-			owners = append(owners, theCluster)
+			c.touchAll()
 			continue
 		}
 		old, known := c.notes.digests[node]
 		now := digestOf(node, facts, f.Vantages)
 		c.notes.digests[node] = now
 		if !known || old.rest != now.rest {
-			owners = append(owners, theCluster)
+			c.touchAll()
 			continue
 		}
-		owners = append(owners, nodeOwner(node))
 		for _, addr := range differing(old.addrs, now.addrs) {
 			owners = append(owners, c.having(addr.String())...)
 		}
