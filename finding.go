@@ -37,8 +37,14 @@ type Key string
 // Within these a "|" is written as %7C and a "%" as %25, so that different
 // findings have different keys.
 func (f Finding) Key() Key {
-	escape := strings.NewReplacer("%", "%25", "|", "%7C").Replace
-	return Key(escape(f.Rule) + "|" + escape(string(f.Subject)) + "|" + escape(f.Vantage))
+	return Key(escapeKey(f.Rule) + "|" + escapeKey(string(f.Subject)) + "|" + escapeKey(f.Vantage))
+}
+
+func escapeKey(part string) string {
+	if !strings.ContainsAny(part, "%|") {
+		return part // nearly always, and keys are made for each pair of findings
+	}
+	return strings.NewReplacer("%", "%25", "|", "%7C").Replace(part)
 }
 
 // Evidence is an observation that a finding rests on.

@@ -36,12 +36,12 @@ const (
 
 const byVIP = "vip" // index of Services
 
-// options of a controller. Its zero value is for tests only.
+// options of a controller.
 type options struct {
-	namespace string   // the program's own
-	identity  string   // of this replica, different for each
-	watched   []string // namespaces of kube-proxy and announcers
-	resync    time.Duration
+	namespace string         // the program's own
+	identity  string         // of this replica, different for each
+	watched   []string       // namespaces of kube-proxy and announcers
+	resync    time.Duration  // between judgements of everything when nothing changes
 	remedy    *remedyOptions // nil: nothing is changed
 }
 

@@ -141,8 +141,8 @@ func TestCrash(t *testing.T) {
 
 // TestLongTrouble is half an hour, and more, of everything that goes wrong: outages,
 // watches that end, conflicts, answers that get lost, replicas that are restarted.
-// Nodes become loose and strict all the while.
-// It measures memory: no other test runs beside it.
+// Nodes become loose and strict all the while. It measures memory, and so no other
+// test runs beside it.
 func TestLongTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random, faults := rand.New(rand.NewPCG(7, 7)), rand.New(rand.NewPCG(8, 8))

@@ -37,6 +37,7 @@ func strip(o any) (any, error) {
 	case *appsv1.DaemonSet:
 		delete(o.Annotations, corev1.LastAppliedConfigAnnotation)
 		stripPod(&o.Spec.Template.Spec)
+		o.Status = appsv1.DaemonSetStatus{DesiredNumberScheduled: o.Status.DesiredNumberScheduled, NumberReady: o.Status.NumberReady}
 	case *corev1.ConfigMap:
 		stripConfigMap(o)
 	case *unstructured.Unstructured:
@@ -95,5 +96,8 @@ func stripConfigMap(cm *corev1.ConfigMap) {
 		if !known && !strings.Contains(text, "KubeProxyConfiguration") || len(text) > maxConfig {
 			delete(cm.Data, key)
 		}
+	}
+	if !known && len(cm.Data) == 0 {
+		cm.Annotations, cm.ManagedFields = nil, nil // those of locks change every few seconds
 	}
 }

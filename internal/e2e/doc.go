@@ -30,6 +30,7 @@
 // table scenario, findings, cure, seconds. The exit status is 0 if all passed, 1 if
 // not, and 2 if it could not get as far.
 //
-// Processors are emulated. On two idle cores the short run takes some three minutes
-// and the whole one some ten; time limits are made for busy ones.
+// Processors are emulated. On two cores that others use too, with the programs there,
+// the short run takes some three minutes and the whole one some twelve; time limits
+// are made for worse.
 package main

@@ -62,6 +62,33 @@ func (c *Cluster) restart(ctx context.Context, namespace, name string) error {
 	})
 }
 
+// ReportSpeakerDown says in its pod's status that a node's speaker is not ready, as
+// the kubelet does a moment after it has ended.
+func (c *Cluster) ReportSpeakerDown(ctx context.Context, node string) error {
+	pods := c.API.CoreV1().Pods(metalLB)
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "component=speaker"})
+	if err != nil {
+		return err
+	}
+	for _, pod := range list.Items {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		for i := range pod.Status.Conditions {
+			if t := pod.Status.Conditions[i].Type; t == corev1.PodReady || t == corev1.ContainersReady {
+				pod.Status.Conditions[i].Status = corev1.ConditionFalse
+			}
+		}
+		for i := range pod.Status.ContainerStatuses {
+			pod.Status.ContainerStatuses[i].Ready = false
+			pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+		}
+		_, err := pods.UpdateStatus(ctx, &pod, metav1.UpdateOptions{})
+		return err
+	}
+	return fmt.Errorf("there is no speaker's pod on %s: %w", node, fs.ErrNotExist)
+}
+
 // KillSpeaker kills a node's speaker; its pod and what it reported stay, as they do
 // until somebody notices.
 func (c *Cluster) KillSpeaker(node string) error {

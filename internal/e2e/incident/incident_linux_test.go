@@ -189,7 +189,9 @@ func (s *scene) killedSpeaker() {
 	statuses, err := s.MetalLB("servicel2statuses").List(s.Context(), listAll)
 	require.NoError(s, err)
 	assert.NotEmpty(s, statuses.Items, "the status is stale, and there")
-	s.sees("not-announced", "no-responder@10.0.3.20")
+	s.sees("no-responder@10.0.3.20")
+	require.NoError(s, s.ReportSpeakerDown(s.Context(), "w1"))
+	s.sees("no-speaker-on-node", "announcer-status-stale")
 	require.NoError(s, s.RestartSpeakers(s.Context()))
 	s.cure = "kubectl rollout restart daemonset/speaker -n metallb-system"
 	s.heals()
