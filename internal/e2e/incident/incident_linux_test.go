@@ -1,7 +1,7 @@
 package incident_test
 
 import (
-	gocontext "context"
+	"context"
 	"strings"
 	"testing"
 
@@ -11,8 +11,6 @@ import (
 	"github.com/strictarp/strictarp/internal/e2e/cluster"
 	"github.com/strictarp/strictarp/kubeproxy"
 )
-
-type context = gocontext.Context
 
 // TestIncident plays all scenarios one after the other on one cluster, which is
 // strict from the end of the first on.
@@ -48,7 +46,7 @@ func (s *scene) incident() {
 	require.NoError(s, s.Client.Learn(s.Node("w2")))
 	_, err := s.Client.Get(s.Context())
 	require.Error(s, err, "a client that cached w2 times out")
-	require.ErrorIs(s, err, gocontext.DeadlineExceeded)
+	require.ErrorIs(s, err, context.DeadlineExceeded)
 	s.sees("multiple-responders@10.0.3.20", "kernel-answers-vip@w1", "kernel-answers-vip@w2", "kernel-answers-vip@w3",
 		"strictarp-off", "local-policy-drop@10.0.3.20", "double-answer@10.0.3.20", "stale-neighbour@10.0.3.20")
 	s.never("foreign-responder", "no-responder", "split-brain", "proxy-arp-responder", "announcer-mismatch")
@@ -113,7 +111,7 @@ func (s *scene) poisoned() {
 	require.NoError(s, s.Client.Forget())
 	require.NoError(s, s.Node("w2").Sysctl("net/ipv4/conf/all/arp_announce=0"))
 	s.answered(map[string]int{"w1": 3})
-	asking, cancel := gocontext.WithCancel(s.Context())
+	asking, cancel := context.WithCancel(s.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.keepAsking(asking) }()
 	s.sees("arp-announce-off@w2", "vip-in-request-sender@10.0.3.20", "stale-neighbour@10.0.3.20")
@@ -125,7 +123,7 @@ func (s *scene) poisoned() {
 }
 
 // keepAsking has w2's kernel ask for the client in the name of the VIP.
-func (s *scene) keepAsking(ctx context) error {
+func (s *scene) keepAsking(ctx context.Context) error {
 	for {
 		if err := s.Node("w2").AskInTheNameOfVIP(s.Client.Addr.Addr()); err != nil {
 			return err

@@ -4,6 +4,7 @@
 package incident_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -114,7 +115,7 @@ func has(findings []strictarp.Finding, rule string) bool {
 // spread, and notes them.
 func (s *scene) sees(rules ...string) []strictarp.Finding {
 	s.Helper()
-	err := cluster.Await(s.Context(), "findings", func(_ context) error {
+	err := cluster.Await(s.Context(), "findings", func(context.Context) error {
 		s.findings = s.observe()
 		for _, rule := range rules {
 			if !has(s.findings, rule) {
@@ -139,7 +140,7 @@ func (s *scene) never(rules ...string) {
 // heals observes until nothing is found that is an error or cannot be told.
 func (s *scene) heals() {
 	s.Helper()
-	err := cluster.Await(s.Context(), "the cure to show", func(_ context) error {
+	err := cluster.Await(s.Context(), "the cure to show", func(context.Context) error {
 		s.findings = s.observe()
 		if left := errorsOf(s.findings); len(left) > 0 {
 			return fmt.Errorf("there are still %v", left)
@@ -149,7 +150,7 @@ func (s *scene) heals() {
 	require.NoError(s, err)
 	s.answered(map[string]int{"w1": 3})
 	// The speaker may be faster than kube-proxy.
-	err = cluster.Await(s.Context(), "the Service to serve the client", func(ctx context) error {
+	err = cluster.Await(s.Context(), "the Service to serve the client", func(ctx context.Context) error {
 		text, err := s.Client.Get(ctx)
 		if err == nil && text != "web on w1\n" {
 			err = fmt.Errorf("it says %q", text)
@@ -172,7 +173,7 @@ func errorsOf(findings []strictarp.Finding) (list []string) {
 // answered waits until three requests draw so many answers of each node.
 func (s *scene) answered(want map[string]int) {
 	s.Helper()
-	err := cluster.Await(s.Context(), "answers", func(ctx context) error {
+	err := cluster.Await(s.Context(), "answers", func(ctx context.Context) error {
 		got, err := s.Answers(ctx)
 		if err == nil && !maps.Equal(got, want) {
 			err = fmt.Errorf("answers are %v, want %v", got, want)
@@ -212,7 +213,7 @@ func (s *scene) applies(rules ...string) {
 var listAll = metav1.ListOptions{}
 
 // pause waits a moment, and returns whether ctx is still good.
-func pause(ctx context) bool {
+func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
