@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -273,22 +274,39 @@ func TestObserveRoutesAndNeighbours(t *testing.T) {
 	assert.Contains(t, whats(missing), "neighbours")
 }
 
+// proxyClient answers for a kube-proxy without a network: the tests' own has no
+// loopback interface that is up.
+type proxyClient struct {
+	proxy kubeproxytest.Proxy
+	err   error
+}
+
+func (c *proxyClient) Do(r *http.Request) (*http.Response, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	w := httptest.NewRecorder()
+	c.proxy.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
 func TestObserveRunningKubeProxy(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(kubeproxytest.Proxy{Mode: kubeproxy.ModeIPVS, StrictARP: true})
-	t.Cleanup(server.Close)
-	o := strictarp.ObserveOptions{Node: "w1", Proc: fakeProc(t), KubeProxy: server.Client(), KubeProxyURL: server.URL}
+	client := &proxyClient{proxy: kubeproxytest.Proxy{Mode: kubeproxy.ModeIPVS, StrictARP: true}}
+	o := strictarp.ObserveOptions{Node: "w1", Proc: fakeProc(t), KubeProxy: client}
 	n, missing := strictarp.Observe(t.Context(), o)
 	const what = "kube-proxy's configuration in force"
 	assert.NotContains(t, whats(missing), what)
 	require.NotNil(t, n.Running)
+	assert.Equal(t, "http://127.0.0.1:10249", n.Running.Source)
 	assert.Equal(t, kubeproxy.ModeIPVS, n.Running.Mode)
+	require.NotNil(t, n.Running.Config)
 	assert.True(t, n.Running.Config.Strict())
 	assert.Equal(t, "w1", n.Running.Node)
 	assert.Equal(t, time.Unix(1700000250, 0).UTC(), n.Running.Started)
 	assert.NotEmpty(t, n.Running.Args)
 
-	server.Close()
+	client.err = errors.New("connection refused")
 	n, missing = strictarp.Observe(t.Context(), o)
 	assert.Contains(t, whats(missing), what)
 	require.NotNil(t, n.Running, "its process tells something")

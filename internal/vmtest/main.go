@@ -48,7 +48,7 @@ var defaultPackages = []string{
 
 // defaultModules are what those packages make interfaces, rules and virtual
 // servers with. The machine has no modprobe: nothing is loaded on demand.
-const defaultModules = "veth,bridge,dummy,ifb,macvlan,8021q,nf_tables,bonding,vrf,ip_vs,ip_vs_rr,ip_vs_wrr,ip_vs_lc,ip_vs_sh"
+const defaultModules = "veth,bridge,dummy,ifb,macvlan,8021q,nf_tables,bonding,vrf,sch_tbf,ip_vs,ip_vs_rr,ip_vs_wrr,ip_vs_lc,ip_vs_sh"
 
 type options struct {
 	kernelPackage, load string
