@@ -61,6 +61,7 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // client-go's
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -164,7 +165,6 @@ func (s settings) client() (kubernetes.Interface, error) {
 }
 
 func (s settings) serve(ctx context.Context, log *slog.Logger) error {
-	klog.SetSlogLogger(log) // client-go's
 	client, err := s.client()
 	if err != nil {
 		return err

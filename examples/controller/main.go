@@ -31,6 +31,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // client-go's
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
@@ -40,9 +41,7 @@ func run(ctx context.Context, args []string, errOut io.Writer) int {
 		return exitOK
 	}
 	if err == nil {
-		log := slog.New(slog.NewTextHandler(errOut, nil))
-		klog.SetSlogLogger(log) // client-go's
-		err = set.serve(ctx, log)
+		err = set.serve(ctx, slog.New(slog.NewTextHandler(errOut, nil)))
 	}
 	if err != nil {
 		fmt.Fprintln(errOut, "controller:", err)
