@@ -129,7 +129,7 @@ type application struct {
 	executors []Executor
 	record    undoRecord // its Steps are the plan's
 	report    Report     // likewise
-	todo      []bool     // which of the steps are to be done, by what look found
+	pending   []bool     // which of the steps are to be done, by what look found
 	left      []error    // why steps of a plan that undoes are left alone
 }
 
@@ -144,7 +144,7 @@ func newApplication(p Plan, o ApplyOptions) (*application, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing was changed: %w", err)
 	}
-	r := &application{ApplyOptions: o, plan: p, executors: executors, todo: make([]bool, len(p.Steps))}
+	r := &application{ApplyOptions: o, plan: p, executors: executors, pending: make([]bool, len(p.Steps))}
 	if r.record, err = newRecord(p, o); err != nil {
 		return nil, err
 	}

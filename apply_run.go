@@ -68,7 +68,7 @@ func (r *application) lookAt(ctx context.Context, i int) (Outcome, error) {
 }
 
 func (r *application) due(i int) Outcome {
-	r.todo[i] = true
+	r.pending[i] = true
 	if r.DryRun {
 		return OutcomePlanned
 	}
@@ -81,7 +81,7 @@ func interrupted(ctx context.Context, what string) error {
 
 // forward does what is pending.
 func (r *application) forward(ctx context.Context) error {
-	if !slices.Contains(r.todo, true) {
+	if !slices.Contains(r.pending, true) {
 		return errors.Join(r.left...)
 	}
 	if err := r.record.keep(r.Undo, true); err != nil {
@@ -92,7 +92,7 @@ func (r *application) forward(ctx context.Context) error {
 	for i := range r.record.Steps {
 		e := &r.record.Steps[i]
 		// A restart of an earlier run did not see what this one changed.
-		if again := changed && e.restarts(); !r.todo[i] && !again {
+		if again := changed && e.restarts(); !r.pending[i] && !again {
 			continue
 		}
 		if ctx.Err() != nil {
