@@ -74,7 +74,7 @@ type pod struct {
 type remedy struct {
 	*controller
 	good time.Time // since when all is; zero: it is not
-	said string    // why nothing is begun
+	said string    // why nothing is begun, or what is waited for
 }
 
 func newRemedy(c *controller) *remedy { return &remedy{controller: c} }
@@ -157,10 +157,7 @@ func (r *remedy) begin(ctx context.Context) error {
 	f := r.facts(time.Now())
 	config, why := choose(f, findings)
 	if config == nil {
-		if why != r.said {
-			r.said = why
-			r.log.Info("no remedy is begun", "why", clip(why))
-		}
+		r.say("no remedy is begun", why)
 		return nil
 	}
 	p := progress{Phase: phaseTell, Source: config.Source}
@@ -173,6 +170,14 @@ func (r *remedy) begin(ctx context.Context) error {
 	slices.Sort(p.Subjects)
 	p.Subjects = slices.Compact(p.Subjects)
 	return r.save(ctx, nil, p)
+}
+
+// say logs why nothing goes on, once while that stays the same.
+func (r *remedy) say(what, why string) {
+	if why != "" && why != r.said {
+		r.log.Info(what, "why", clip(why))
+	}
+	r.said = why
 }
 
 // restart deletes the next pod.
@@ -209,6 +214,7 @@ func (r *remedy) watch(ctx context.Context, cm *corev1.ConfigMap, p progress) er
 	}
 	now := time.Now()
 	wrong := r.wrong(p, now)
+	r.say("the remedy waits for node "+p.Current.Node, wrong)
 	soak := r.remedy.soak
 	if p.Phase == phaseRestore {
 		soak = 0 // it is as it was, and the sooner the better
@@ -267,11 +273,26 @@ func (r *remedy) wrong(p progress, now time.Time) string {
 }
 
 // expected reports whether an error was there before, or comes of being half way:
-// the kube-proxies of other nodes are pending, and where several nodes answered for
-// a VIP a single wrong one is left for a while. That nobody answers is never so.
+// kernels answer where kube-proxy is still to be restarted, and where several nodes
+// answered for a VIP a single wrong one is left for a while. To make a node strict
+// only takes answers away, so that one VIP more has several or a wrong one is not
+// its doing. That nobody answers is never expected.
 func (p progress) expected(g strictarp.Finding) bool {
-	if slices.Contains(p.Known, g.Key()) || g.Rule == "strictarp-pending" {
+	if slices.Contains(p.Known, g.Key()) {
 		return true
 	}
-	return g.Rule != "no-responder" && slices.Contains(p.Subjects, g.Subject)
+	left := slices.ContainsFunc(p.Left, func(l pod) bool {
+		return strictarp.Subject(l.Node) == g.Subject || l.Node == g.Node
+	})
+	switch g.Rule {
+	case "no-responder":
+		return false
+	case "strictarp-pending":
+		return true
+	case "kernel-answers-vip", "arp-announce-off", "strictarp-overridden":
+		return left
+	case "multiple-responders", "wrong-responder", "local-policy-drop", "stale-neighbour", "vip-in-request-sender":
+		return len(p.Left) > 0 || slices.Contains(p.Subjects, g.Subject)
+	}
+	return slices.Contains(p.Subjects, g.Subject)
 }

@@ -71,6 +71,36 @@ func TestRemedy(t *testing.T) {
 	})
 }
 
+// Somebody turns strictARP off, and the controller sees that before agents tell what
+// it did to their nodes: what they tell later is not the remedy's doing.
+func TestRemedyBeforeAgentsTell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, 3, 3, true)
+		order := s.daemons()
+		defer s.agents()()
+		_, stop := s.start("a", quick())
+		defer stop()
+		after(5 * time.Minute)
+		assert.Empty(t, s.progress().Phase)
+		for _, name := range s.names {
+			s.setMute(name, true)
+		}
+		s.makeStrict(false, s.names...)
+		s.config = false
+		s.api.put(s.kubeProxyConfig())
+		after(time.Minute)
+		assert.True(t, s.told())
+		for _, name := range s.names {
+			s.setMute(name, false)
+		}
+		after(30 * time.Minute)
+		assert.Equal(t, phaseDone, s.progress().Phase, s.progress().Why)
+		assert.Equal(t, []string{"w1", "w2", "w3"}, *order)
+		assert.Empty(t, s.kept())
+	})
+}
+
 func TestRemedyIsTakenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -246,6 +246,13 @@ func (s *scene) makeStrict(strict bool, nodes ...string) {
 	}
 }
 
+// setMute has an agent fall silent, or speak again.
+func (s *scene) setMute(name string, mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute[name] = mute
+}
+
 // mend sets strictARP as somebody would by hand, with all that follows.
 func (s *scene) mend() {
 	s.makeStrict(true, s.names...)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/strictarp/strictarp/internal/e2e/process"
+	"github.com/strictarp/strictarp/internal/netns"
 )
 
 // Options say how to run a control plane.
@@ -31,6 +32,11 @@ type Options struct {
 	// Address is where the API server listens; 127.0.0.1 if not set.
 	Address netip.Addr
 	Port    uint16 // of the API server; any that is free if 0
+	// NS is the network namespace that it runs in, with Address as one of its
+	// addresses; nil: the caller's. Clients of Config dial from there.
+	NS *netns.NS
+	// Audit keeps a line for each request in AuditLog.
+	Audit bool
 	// Users are those with a token, besides Admin. They have no rights until some
 	// are granted.
 	Users []string
@@ -42,14 +48,16 @@ type Options struct {
 // Admin is the name of the user who may do everything.
 const Admin = "admin"
 
-// ControlPlane is a control plane that runs. It is safe for concurrent use.
+// ControlPlane is a control plane that runs. It is safe for concurrent use, but
+// for RestartAPIServer.
 type ControlPlane struct {
-	o      Options
-	url    string
-	ca     []byte // PEM
-	secret string // what tokens are made of
-	etcd   *process.Process
-	server *process.Process
+	o          Options
+	url        string
+	ca         []byte   // PEM
+	secret     string   // what tokens are made of
+	serverArgs []string // kube-apiserver's
+	etcd       *process.Process
+	server     *process.Process
 }
 
 // Start starts a control plane and waits until it is ready. The caller must stop
@@ -85,15 +93,37 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.startEtcd(ports[0], ports[1]); err != nil {
 		return err
 	}
-	if err := c.startAPIServer(ports[0], ports[2]); err != nil {
+	if c.serverArgs, err = c.apiServerArgs(ports[0], ports[2]); err != nil {
+		return err
+	}
+	if err := c.startAPIServer(); err != nil {
 		return err
 	}
 	return c.wait(ctx)
 }
 
+// RestartAPIServer ends kube-apiserver, in order or at once, starts it again after
+// a pause and waits until it is ready.
+func (c *ControlPlane) RestartAPIServer(ctx context.Context, kill bool, pause time.Duration) error {
+	end := c.server.Stop
+	if kill {
+		end = c.server.Kill
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	if err := c.startAPIServer(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Ready, fmt.Errorf("it was not ready within %v", c.o.Ready))
+	defer cancel()
+	return c.wait(ctx)
+}
+
 func (c *ControlPlane) startEtcd(client, peer string) (err error) {
 	clients, peers := "http://127.0.0.1:"+client, "http://127.0.0.1:"+peer
-	c.etcd, err = process.Start(process.Spec{Path: c.o.Etcd, Log: c.path("etcd.log"), Args: []string{
+	c.etcd, err = process.Start(process.Spec{Path: c.o.Etcd, NS: c.o.NS, Log: c.path("etcd.log"), Args: []string{
 		"--data-dir=" + c.path("etcd"), "--log-level=warn",
 		"--unsafe-no-fsync", // what is lost in a crash is not missed
 		"--listen-client-urls=" + clients, "--advertise-client-urls=" + clients,
@@ -102,7 +132,12 @@ func (c *ControlPlane) startEtcd(client, peer string) (err error) {
 	return err
 }
 
-func (c *ControlPlane) startAPIServer(etcd, port string) (err error) {
+func (c *ControlPlane) startAPIServer() (err error) {
+	c.server, err = process.Start(process.Spec{Path: c.o.APIServer, NS: c.o.NS, Args: c.serverArgs, Log: c.path("kube-apiserver.log")})
+	return err
+}
+
+func (c *ControlPlane) apiServerArgs(etcd, port string) ([]string, error) {
 	args := []string{
 		"--etcd-servers=http://127.0.0.1:" + etcd,
 		"--bind-address=" + c.o.Address.String(), "--secure-port=" + port, "--advertise-address=" + c.o.Address.String(),
@@ -117,9 +152,26 @@ func (c *ControlPlane) startAPIServer(etcd, port string) (err error) {
 		// An EndpointSlice must not have a loopback address.
 		args = append(args, "--endpoint-reconciler-type=none")
 	}
-	c.server, err = process.Start(process.Spec{Path: c.o.APIServer, Args: args, Log: c.path("kube-apiserver.log")})
-	return err
+	if c.o.Audit {
+		args = append(args, "--audit-policy-file="+c.path(auditPolicyFile), "--audit-log-path="+c.AuditLog())
+		return args, os.WriteFile(c.path(auditPolicyFile), []byte(auditPolicy), 0o600)
+	}
+	return args, nil
 }
+
+const (
+	auditPolicyFile = "audit-policy.yaml"
+	auditPolicy     = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+)
+
+// AuditLog returns the file that has a line of JSON (audit.k8s.io/v1, Event, of
+// level Metadata) for each request that was answered, and two for a watch, if there
+// is an Audit.
+func (c *ControlPlane) AuditLog() string { return c.path("audit.log") }
 
 // wait returns once the API server is ready.
 func (c *ControlPlane) wait(ctx context.Context) error {
@@ -146,10 +198,22 @@ func (c *ControlPlane) wait(ctx context.Context) error {
 // Config returns how a client reaches the API server as a user, who must be Admin
 // or one of Options.Users. There is no limit on the rate of requests.
 func (c *ControlPlane) Config(user string) *rest.Config {
-	return &rest.Config{
+	config := &rest.Config{
 		Host: c.url, BearerToken: c.token(user), QPS: -1, UserAgent: "strictarp-e2e " + user,
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca},
 	}
+	if c.o.NS != nil {
+		config.Dial = c.dial
+	}
+	return config
+}
+
+func (c *ControlPlane) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	err = c.o.NS.Do(func() error {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
 }
 
 // CA returns the certificate, as PEM, by which the API server is known.
@@ -157,8 +221,14 @@ func (c *ControlPlane) CA() []byte { return slices.Clone(c.ca) }
 
 // Kubeconfig returns a file by which programs reach the API server as a user.
 func (c *ControlPlane) Kubeconfig(user string) (string, error) {
-	text := strings.NewReplacer("URL", c.url, "CA", c.path(caFile), "TOKEN", c.token(user)).Replace(kubeconfig)
-	file := c.path("kubeconfig-" + user)
+	return c.KubeconfigOf(user, c.token(user))
+}
+
+// KubeconfigOf is Kubeconfig for a token of somebody else, such as a service
+// account, whom the name stands for in the file's.
+func (c *ControlPlane) KubeconfigOf(name, token string) (string, error) {
+	text := strings.NewReplacer("URL", c.url, "CA", c.path(caFile), "TOKEN", token).Replace(kubeconfig)
+	file := c.path("kubeconfig-" + name)
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 

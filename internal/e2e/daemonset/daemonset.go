@@ -213,9 +213,9 @@ func setReady(pod *corev1.Pod, address string) {
 		pod.Status.PodIP, pod.Status.HostIP = address, address
 		pod.Status.PodIPs, pod.Status.HostIPs = []corev1.PodIP{{IP: address}}, []corev1.HostIP{{IP: address}}
 	}
-	pod.Status.Conditions = []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
-		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+	pod.Status.Conditions = nil
+	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
 	}
 	pod.Status.ContainerStatuses = nil
 	for _, container := range pod.Spec.Containers {
