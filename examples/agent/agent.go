@@ -44,7 +44,7 @@ type agent struct {
 
 	publisher *exchange.Publisher
 	condition *nodeCondition
-	events    *exchange.Events
+	events    *exchange.Events // nil: the controller tells
 	remedy    *remedy // nil: nothing is changed
 	metrics   *metrics
 
@@ -197,7 +197,7 @@ func (a *agent) tell(ctx context.Context) {
 		failed("set-condition", err)
 		wrote = wrote || set
 	}
-	if a.known && a.facts.Links != nil { // otherwise that findings are not there says nothing
+	if a.events != nil && a.known && a.facts.Links != nil { // otherwise that findings are not there says nothing
 		about := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: a.node, UID: types.UID(a.node)} // as kubelet's, by which kubectl describe finds them
 		_, err := a.events.Sync(ctx, about, a.findings)
 		failed("events", err)

@@ -105,7 +105,7 @@ func (w *world) facts() strictarp.NodeFacts {
 
 // agent is one that has just been started.
 func (w *world) agent() *agent {
-	s := settings{node: "w1", namespace: "strictarp", every: time.Minute, probeEvery: 5 * time.Minute}
+	s := settings{node: "w1", namespace: "strictarp", events: true, every: time.Minute, probeEvery: 5 * time.Minute}
 	a := s.newAgent(w.client, slog.New(slog.DiscardHandler), newMetrics())
 	a.random = func() float64 { return 0.5 }
 	a.changed, a.retold = w.changed, w.retold

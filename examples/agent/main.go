@@ -1,9 +1,11 @@
 // Agent observes the node that it runs on, as a DaemonSet does on each: what its
 // kernel would answer to ARP requests for LoadBalancer IPs, and who answers on the
 // wire. It publishes that through the API server for a controller to judge, sets
-// the Node condition StrictARPProblem, tells of it by events, and serves metrics.
+// the Node condition StrictARPProblem and serves metrics. Findings are told of by the
+// controller's events; with --events, which is for clusters without one, the agent
+// writes those about its node.
 //
-//	agent [--node NAME] [--namespace NAME] [--interface NAME] [--remedy]
+//	agent [--node NAME] [--namespace NAME] [--interface NAME] [--events] [--remedy]
 //	agent --npd [--vips-file FILE]     as a custom plugin of node-problem-detector
 //	agent --undo                       takes back what --remedy has done
 //
@@ -55,7 +57,7 @@ type settings struct {
 	listen, kubeconfig              string
 	root, procSys, undoDir          string
 	every, probeEvery               time.Duration
-	npd, remedy, undo               bool
+	npd, remedy, undo, events       bool
 }
 
 func main() {
@@ -110,6 +112,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	f.StringVar(&s.listen, "listen", "127.0.0.1:9793", "where /metrics, /healthz and /readyz are served")
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account)")
 	f.StringVar(&s.root, "root", "/host", "where the node's root file system is mounted; without it settings for the next boot are not observed")
+	f.BoolVar(&s.events, "events", false, "write events about the Node, for want of a controller that does")
 	f.BoolVar(&s.npd, "npd", false, "say once whether there is a problem, as node-problem-detector wants it")
 	f.BoolVar(&s.remedy, "remedy", false, "make the node's settings strict where its kernel would answer for VIPs")
 	f.BoolVar(&s.undo, "undo", false, "take back what --remedy has done, and exit")
@@ -206,7 +209,7 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 
 func (s settings) newAgent(client kubernetes.Interface, log *slog.Logger, m *metrics) *agent {
 	core := client.CoreV1()
-	return &agent{
+	a := &agent{
 		node: s.node, log: log, metrics: m, every: s.every, probeEvery: s.probeEvery, random: rand.Float64,
 		observe: s.observe,
 		probe:   prober{node: s.node, link: s.link, open: arpcheck.Open}.probe,
@@ -214,8 +217,11 @@ func (s settings) newAgent(client kubernetes.Interface, log *slog.Logger, m *met
 			ConfigMaps: core.ConfigMaps(s.namespace), Leases: client.CoordinationV1().Leases(s.namespace), Namespace: s.namespace, Node: s.node,
 		},
 		condition: &nodeCondition{client: core.Nodes(), node: s.node},
-		events:    &exchange.Events{Client: core.Events("default"), Namespace: "default", Component: "strictarp-agent", Host: s.node},
 	}
+	if s.events {
+		a.events = &exchange.Events{Client: core.Events("default"), Namespace: "default", Component: "strictarp-agent", Host: s.node}
+	}
+	return a
 }
 
 // signalTo returns a function that makes sure that something is in a channel.

@@ -221,8 +221,10 @@ func TestRBAC(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../deploy/base/agent-rbac.yaml")
 	require.NoError(t, err)
+	events, err := os.ReadFile("../deploy/alone/events-rbac.yaml")
+	require.NoError(t, err)
 	granted := map[string]int{}
-	for doc := range strings.SplitSeq(string(text), "\n---\n") {
+	for doc := range strings.SplitSeq(string(text)+"\n---\n"+string(events), "\n---\n") {
 		var role rbacv1.ClusterRole // a Role has the same rules
 		require.NoError(t, yaml.Unmarshal([]byte(doc), &role))
 		for _, rule := range role.Rules {

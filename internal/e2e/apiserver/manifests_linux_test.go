@@ -1,0 +1,56 @@
+package apiserver_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/strictarp/strictarp/internal/e2e/controlplane"
+	"github.com/strictarp/strictarp/internal/e2e/manifests"
+)
+
+// The API server takes all kustomizations below examples/deploy as they are, as
+// kubectl apply -k --dry-run=server asks it.
+func TestManifests(t *testing.T) {
+	admin := client(t, controlplane.Admin)
+	for _, name := range []string{"strictarp", "metallb-system"} { // a dry run makes none
+		_, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	root := filepath.Join("..", "..", "..", "examples", "deploy")
+	kustomizations, err := filepath.Glob(filepath.Join(root, "*", "kustomization.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, kustomizations)
+	for _, file := range append(kustomizations, filepath.Join(root, "kustomization.yaml")) {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			objects, err := manifests.Build(filepath.Dir(file))
+			require.NoError(t, err)
+			require.NoError(t, manifests.Apply(t.Context(), server.Config(controlplane.Admin), objects, true))
+			var workloads []string
+			for _, o := range objects {
+				if o.GetKind() == "DaemonSet" || o.GetKind() == "Deployment" {
+					workloads = append(workloads, o.GetName())
+				}
+			}
+			want := []string{"strictarp-controller", "strictarp-agent"}
+			if filepath.Base(filepath.Dir(file)) == "alone" {
+				want = want[1:]
+			}
+			assert.ElementsMatch(t, want, workloads)
+		})
+	}
+}
+
+func TestManifestsRefused(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [pod.yaml]\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "pod.yaml"), []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: default}\nspec: {containers: []}\n"), 0o600))
+	objects, err := manifests.Build(dir)
+	require.NoError(t, err)
+	require.ErrorContains(t, manifests.Apply(t.Context(), server.Config(controlplane.Admin), objects, true), "apply Pod x in default")
+}
