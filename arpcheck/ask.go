@@ -3,6 +3,7 @@ package arpcheck
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"time"
@@ -48,6 +49,50 @@ type Answer struct {
 // it is 0. Errors are those of ProbeAll, and ErrBadTarget for a node that is no
 // unicast MAC or the prober's own, to which nobody can send a frame.
 func (p *Prober) Ask(ctx context.Context, target netip.Addr, node MAC) (Answer, error) {
+	if err := p.checkNode(node); err != nil {
+		return Answer{}, fmt.Errorf("arpcheck: ask %s for %s on %s: %w", node, target, p.Link, err)
+	}
+	r, err := p.probeAs(ctx, target, askAlone(node))
+	if err != nil {
+		return Answer{}, err
+	}
+	return answerOf(node, r), nil
+}
+
+// AskAll asks one host by unicast for which of many targets it answers: Ask for each
+// of them, at the speed of a Sweep. Answers to the first requests are there within
+// milliseconds; as with Ask, a target is asked Prober.Rounds times before its Answer
+// is yielded, in no particular order. Errors are those of Sweep.Run and of Ask, and
+// come once and last.
+//
+// The Prober is taken until the loop over the answers ends.
+func (p *Prober) AskAll(ctx context.Context, targets iter.Seq[netip.Addr], node MAC) iter.Seq2[Answer, error] {
+	return func(yield func(Answer, error) bool) {
+		err := p.checkNode(node)
+		if err == nil {
+			err = p.takeTurn(ctx)
+		}
+		if err != nil {
+			yield(Answer{}, fmt.Errorf("arpcheck: ask %s on %s: %w", node, p.Link, err))
+			return
+		}
+		defer p.endTurn()
+		p.as(askAlone(node), func(q *Prober) {
+			for r, err := range q.Sweep(ctx, targets) {
+				var a Answer
+				if err == nil {
+					a = answerOf(node, r)
+				}
+				if !yield(a, err) {
+					return
+				}
+			}
+		})
+	}
+}
+
+// checkNode refuses what is not the MAC of one other host.
+func (p *Prober) checkNode(node MAC) error {
 	own := p.MAC
 	if p.Host != nil {
 		if link, err := p.Host.Link(); err == nil && !link.MAC.IsZero() {
@@ -55,18 +100,19 @@ func (p *Prober) Ask(ctx context.Context, target netip.Addr, node MAC) (Answer, 
 		}
 	}
 	if node.IsZero() || node[0]&1 == 1 || node == own {
-		return Answer{}, fmt.Errorf("arpcheck: ask %s for %s on %s: %w: ask the MAC of one other host", node, target, p.Link, ErrBadTarget)
+		return fmt.Errorf("%w: ask the MAC of one other host", ErrBadTarget)
 	}
-	r, err := p.probeAs(ctx, target, func(q *Prober) {
+	return nil
+}
+
+// askAlone makes a Prober ask one host.
+func askAlone(node MAC) func(*Prober) {
+	return func(q *Prober) {
 		q.To, q.Control = node, netip.Addr{}
 		if q.Wait == 0 {
 			q.Wait = DefaultAskWait
 		}
-	})
-	if err != nil {
-		return Answer{}, err
 	}
-	return answerOf(node, r), nil
 }
 
 func answerOf(node MAC, r Result) Answer {
@@ -96,7 +142,18 @@ func (p *Prober) probeAs(ctx context.Context, target netip.Addr, change func(*Pr
 }
 
 // probeInTurn is probeAs for who has the turn.
-func (p *Prober) probeInTurn(ctx context.Context, target netip.Addr, change func(*Prober)) (Result, error) {
+func (p *Prober) probeInTurn(ctx context.Context, target netip.Addr, change func(*Prober)) (r Result, err error) {
+	p.as(change, func(q *Prober) {
+		var results []Result
+		if results, err = q.ProbeAll(ctx, []netip.Addr{target}); err == nil {
+			r = results[0]
+		}
+	})
+	return r, err
+}
+
+// as uses the Prober with other settings, for who has the turn.
+func (p *Prober) as(change func(*Prober), use func(q *Prober)) {
 	q := &Prober{
 		Conn: p.Conn, Host: p.Host, MAC: p.MAC, Link: p.Link, Vantage: p.Vantage, Sender: p.Sender, To: p.To,
 		Rounds: p.Rounds, Wait: p.Wait, Interval: p.Interval, FastRounds: p.FastRounds, Control: p.Control,
@@ -104,9 +161,5 @@ func (p *Prober) probeInTurn(ctx context.Context, target netip.Addr, change func
 	}
 	change(q)
 	defer func() { p.leftover, p.lastDrops = q.leftover, q.lastDrops }()
-	results, err := q.ProbeAll(ctx, []netip.Addr{target})
-	if err != nil {
-		return Result{}, err
-	}
-	return results[0], nil
+	use(q)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,13 @@ func TestAsk(t *testing.T) {
 			assert.Empty(t, a.Others)
 			assert.Equal(t, 3, a.Result.Quality.Requests)
 			assert.Equal(t, arpcheck.Sender{Addr: client, From: arpcheck.SenderRoute}, a.Result.Sender)
+			all := askAll(t, p, []netip.Addr{vip}, n.MAC())
+			require.Len(t, all, 1)
+			assert.Equal(t, want, all[vip].Answers, "%v", all[vip].Result.Reasons)
+			assert.Equal(t, double, all[vip].Double)
+			assert.Equal(t, n.MAC(), all[vip].Node)
+			assert.Empty(t, all[vip].Others)
+			assert.Equal(t, 3, all[vip].Result.Quality.Requests)
 		}
 		check(s.nodes[0], arpcheck.Answers, true)
 		check(s.nodes[1], arpcheck.Answers, false)
@@ -79,6 +87,17 @@ func askProxy(t *testing.T, p *arpcheck.Prober, router arpcheck.MAC) {
 	free, err := p.CheckFree(t.Context(), vip, arpcheck.FreeOptions{Time: 700 * time.Millisecond})
 	require.NoError(t, err)
 	assert.Equal(t, arpcheck.Free, free.State, "proxy ARP does not answer probes, as is documented")
+}
+
+func askAll(t *testing.T, p *arpcheck.Prober, targets []netip.Addr, node arpcheck.MAC) map[netip.Addr]arpcheck.Answer {
+	t.Helper()
+	all := map[netip.Addr]arpcheck.Answer{}
+	for a, err := range p.AskAll(t.Context(), slices.Values(targets), node) {
+		require.NoError(t, err)
+		require.NotContains(t, all, a.Result.Target)
+		all[a.Result.Target] = a
+	}
+	return all
 }
 
 // The requests go to the node's MAC alone, under the Prober's settings.
@@ -149,6 +168,49 @@ func TestAskErrors(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+func TestAskAllErrors(t *testing.T) {
+	t.Parallel()
+	p := newWire().prober()
+	last := func(ctx context.Context, target netip.Addr, mac arpcheck.MAC) (err error) {
+		calls := 0
+		for _, err = range p.AskAll(ctx, slices.Values([]netip.Addr{target}), mac) {
+			calls++
+		}
+		assert.Equal(t, 1, calls)
+		return err
+	}
+	for _, mac := range []arpcheck.MAC{{}, arpcheck.Broadcast, {1, 0, 0x5e}, own} {
+		require.ErrorIs(t, last(t.Context(), vip, mac), arpcheck.ErrBadTarget)
+	}
+	require.ErrorIs(t, last(t.Context(), netip.MustParseAddr("fd00::1"), node(1)), arpcheck.ErrBadTarget)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, last(ctx, vip, node(1)), context.Canceled)
+}
+
+// Who leaves the loop has the Prober back, and it is as before.
+func TestAskAllLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := answering(time.Millisecond, node(1))
+		p := w.prober()
+		p.To, p.Control = node(9), client.Next()
+		for a, err := range p.AskAll(t.Context(), slices.Values(addrs(5)), node(1)) {
+			require.NoError(t, err)
+			assert.Equal(t, arpcheck.Answers, a.Answers)
+			break
+		}
+		for _, s := range w.sentFrames() {
+			q := parse(t, s.data)
+			assert.EqualValues(t, node(1), q.Dst)
+			assert.Contains(t, addrs(5), q.Target, "no control address is asked")
+		}
+		assert.Equal(t, node(9), p.To)
+		assert.Equal(t, client.Next(), p.Control)
+		_, err := p.Probe(t.Context(), vip)
+		require.NoError(t, err)
+	})
+}
+
 // What Ask leaves behind counts for the next pass: a late answer is not double.
 func TestAskThenProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -184,4 +246,18 @@ func ExampleProber_Ask() {
 	// Output:
 	// 02:00:00:00:00:01 silent <nil>
 	// 02:00:00:00:00:02 answers <nil>
+}
+
+// One node is asked for many addresses at once.
+func ExampleProber_AskAll() {
+	segment, prober := office()
+	defer segment.Close()
+
+	vips := slices.Values([]netip.Addr{netip.MustParseAddr("10.0.3.21"), netip.MustParseAddr("10.0.3.99")})
+	for answer, err := range prober.AskAll(context.Background(), vips, arpcheck.MAC{2, 0, 0, 0, 0, 2}) {
+		fmt.Println(answer.Result.Target, answer.Answers, err)
+	}
+	// Unordered output:
+	// 10.0.3.21 answers <nil>
+	// 10.0.3.99 silent <nil>
 }

@@ -72,9 +72,10 @@ func (m *messages) load(frames [][]byte) {
 }
 
 func (m *messages) send(fd, count int) (int, error) {
-	return m.call(unix.SYS_SENDMMSG, fd, count)
+	return m.call(unix.SYS_SENDMMSG, fd, count, unix.MSG_DONTWAIT)
 }
 
+// receive tells of each frame how long it was, though not all of it may be copied.
 func (m *messages) receive(fd, count int) (int, error) {
 	for i := range count {
 		h := &m.headers[i].header
@@ -82,16 +83,16 @@ func (m *messages) receive(fd, count int) (int, error) {
 		h.SetControllen(controlSize)
 		h.Flags = 0
 	}
-	return m.call(unix.SYS_RECVMMSG, fd, count)
+	return m.call(unix.SYS_RECVMMSG, fd, count, unix.MSG_DONTWAIT|unix.MSG_TRUNC)
 }
 
 // call does not tell the scheduler, since these calls never wait: it would take
 // a call that sends many frames for one that does, and move the goroutine to
 // another thread. That doubled what a sweep costs.
-func (m *messages) call(trap uintptr, fd, count int) (int, error) {
+func (m *messages) call(trap uintptr, fd, count, flags int) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(trap, uintptr(fd), uintptr(unsafe.Pointer(&m.headers[0])),
-			uintptr(count), unix.MSG_DONTWAIT, 0, 0)
+			uintptr(count), uintptr(flags), 0, 0)
 		switch errno {
 		case 0:
 			return int(n), nil

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -30,6 +31,7 @@ func open(name string) (*Prober, error) {
 // was made.
 type kernelHost struct {
 	netlink *netlink.Handle
+	socket  *os.File // for ioctls
 	link    net.Interface
 }
 
@@ -43,8 +45,13 @@ func newKernelHost(name string) (*kernelHost, error) {
 		h.Close()
 		return nil, err
 	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("open a socket for ioctls: %w", err)
+	}
 	a := link.Attrs()
-	return &kernelHost{netlink: h, link: net.Interface{
+	return &kernelHost{netlink: h, socket: os.NewFile(uintptr(fd), "ioctl socket"), link: net.Interface{
 		Index: a.Index, Name: a.Name, MTU: a.MTU, HardwareAddr: a.HardwareAddr, Flags: a.Flags,
 	}}, nil
 }
@@ -73,16 +80,11 @@ func usableLink(h *netlink.Handle, name string) (netlink.Link, error) {
 
 // Link implements Host.
 func (k *kernelHost) Link() (LinkState, error) {
-	link, err := k.netlink.LinkByIndex(k.link.Index)
-	var missing netlink.LinkNotFoundError
-	if errors.As(err, &missing) {
-		return LinkState{}, fmt.Errorf("%w: it is gone", ErrLinkDown)
-	}
+	link, err := k.now()
 	if err != nil {
 		return LinkState{}, err
 	}
-	const upAndRunning = unix.IFF_UP | unix.IFF_RUNNING
-	state := LinkState{Up: link.Attrs().RawFlags&upAndRunning == upAndRunning}
+	state := LinkState{Up: isUp(link.Attrs().RawFlags)}
 	if hw := link.Attrs().HardwareAddr; len(hw) == len(state.MAC) {
 		state.MAC = MAC(hw)
 	}
@@ -97,6 +99,47 @@ func (k *kernelHost) Link() (LinkState, error) {
 		}
 	}
 	return state, nil
+}
+
+// now returns the interface as it is now.
+func (k *kernelHost) now() (netlink.Link, error) {
+	link, err := k.netlink.LinkByIndex(k.link.Index)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		return nil, fmt.Errorf("%w: it is gone", ErrLinkDown)
+	}
+	return link, err
+}
+
+func isUp(flags uint32) bool {
+	const upAndRunning = unix.IFF_UP | unix.IFF_RUNNING
+	return flags&upAndRunning == upAndRunning
+}
+
+// up implements upKnower, without netlink, which takes fifty times as long. An
+// interface may have been renamed, so its name is asked for first.
+func (k *kernelHost) up() (up bool, err error) {
+	raw, err := k.socket.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	controlErr := raw.Control(func(fd uintptr) {
+		var request *unix.Ifreq
+		if request, err = unix.NewIfreq(k.link.Name); err != nil {
+			return
+		}
+		request.SetUint32(uint32(k.link.Index))
+		if err = unix.IoctlIfreq(int(fd), unix.SIOCGIFNAME, request); err != nil {
+			return
+		}
+		if err = unix.IoctlIfreq(int(fd), unix.SIOCGIFFLAGS, request); err == nil {
+			up = isUp(uint32(request.Uint16()))
+		}
+	})
+	if err = errors.Join(controlErr, err); errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
+		return false, nil // it is gone
+	}
+	return up, err
 }
 
 // Route implements Host. If the interface is in a VRF, the VRF's routes are asked.
@@ -139,10 +182,10 @@ func (k *kernelHost) inVRF() (*netlink.RouteGetOptions, error) {
 	return &netlink.RouteGetOptions{OifIndex: master.Attrs().Index}, nil
 }
 
-// Close closes the netlink socket.
+// Close closes the sockets.
 func (k *kernelHost) Close() error {
 	k.netlink.Close()
-	return nil
+	return k.socket.Close()
 }
 
 // routeTo returns the route that the kernel would use, or nil if there is none.

@@ -40,6 +40,13 @@ const (
 // ReadBuffer() (int, error) that returns its size in bytes, as that of Open has;
 // otherwise it takes it for 212,992 bytes, or 256 replies.
 //
+// On one processor that also bore the nodes, it took 1.4 times as long to find all
+// pairs as to send the requests and read no reply, and 1.4 to 1.7 times the processor
+// time, with 3 to 200 nodes and up to 65,534 targets; reading alone makes that 1.2.
+// A silent target costs three requests. Internal/bench has the figures and measures
+// them again. The times in Results are those when the kernel received a frame, or at
+// most a millisecond and a batch of requests later.
+//
 // The zero value of each field but Prober is a good choice.
 type Sweep struct {
 	Prober *Prober // asks; its Interval does not matter

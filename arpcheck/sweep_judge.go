@@ -1,6 +1,7 @@
 package arpcheck
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -132,9 +133,21 @@ func (s *sweep) checkLink(now time.Duration) error {
 		return nil
 	}
 	s.linkSeen = now
-	_, err := s.linkState()
-	return err
+	h, ok := s.Host.(upKnower)
+	if !ok {
+		_, err := s.linkState()
+		return err
+	}
+	up, err := h.up()
+	if err != nil {
+		return fmt.Errorf("read the state of the interface: %w", err)
+	}
+	s.linkDown = s.linkDown || !up
+	return nil
 }
+
+// upKnower is a Host that tells whether the interface is up at less cost than Link.
+type upKnower interface{ up() (bool, error) }
 
 // yieldRest yields what is not settled, after the sweep has ended early.
 func (s *sweep) yieldRest() error {
@@ -173,36 +186,37 @@ func (s *sweep) resultOf(i int) Result {
 		account = &track{target: addr, sender: s.senders[t.sender]}
 	}
 	delete(s.byAddr, addr)
-	s.scratch = s.pairs.take(t, s.began, s.scratch)
-	account.responders = s.scratch
 	account.rounds, account.requests = int(t.requests), int(t.requests)
 	if s.over() && account.rounds > 0 {
 		account.rounds--
 	}
 	account.held, account.notSent, account.excess = t.held, t.notSent, int(t.excess)
-	s.countDoubles(t, account)
 	judge := s.pass
 	judge.started, judge.ended = time.Time{}, time.Now()
 	if t.requests > 0 {
 		judge.started = s.began.Add(t.asked)
 	}
 	judge.quality.Drops = uint64(uint32(s.drops) - t.drops)
-	return judge.result(account)
+	responders := s.pairs.take(t, s.began)
+	for k := range responders {
+		r := &responders[k]
+		r.DoubleAnswers = s.doubles(t, account, r)
+		r.conclude(account.judged(), s.FastRounds, judge.quality.Drops > 0)
+	}
+	return judge.judge(account, responders)
 }
 
-// countDoubles counts the replies of each MAC beyond the requests that it may
-// have answered. Their window is over, so none of them is late.
-func (s *sweep) countDoubles(t *target, account *track) {
-	if s.unknown {
-		return
+// doubles counts the replies of a MAC beyond the requests that it may have answered.
+// Their window is over, so none of them is late.
+func (s *sweep) doubles(t *target, account *track, r *Responder) int {
+	if s.unknown || r.Replies <= account.requests {
+		return 0
 	}
-	before := s.before.asked[account.target].own + s.before.asked[account.target].others + account.before.own
-	for k := range account.responders {
-		r := &account.responders[k]
-		asked := account.requests + before + account.before.byOthers(r.MAC) + account.asked.byOthers(r.MAC)
-		if host := slices.Index(s.late, r.MAC); host >= 0 && t.solo&(1<<host) != 0 {
-			asked++
-		}
-		r.DoubleAnswers = max(min(r.Replies-asked, account.rounds), 0)
+	asked := account.requests + account.before.own + account.before.byOthers(r.MAC) + account.asked.byOthers(r.MAC)
+	left := s.before.asked[account.target]
+	asked += left.own + left.others
+	if host := slices.Index(s.late, r.MAC); host >= 0 && t.solo&(1<<host) != 0 {
+		asked++
 	}
+	return max(min(r.Replies-asked, account.rounds), 0)
 }

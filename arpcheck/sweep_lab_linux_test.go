@@ -155,3 +155,25 @@ func TestLabSweepProxyARP(t *testing.T) {
 		require.Equal(t, router.MAC(), r.Responders[0].MAC)
 	}
 }
+
+// Asked alone, such a router answers for all targets each time, within a window that
+// is a fraction of its delay.
+func TestLabAskAllProxyARP(t *testing.T) {
+	t.Parallel()
+	s := netnstest.New(t)
+	router, err := s.AddNode("router", netip.MustParsePrefix("10.0.3.1/8"))
+	require.NoError(t, err)
+	require.NoError(t, router.SetProxyARP(true, netip.MustParsePrefix("10.1.0.0/16")))
+	from, err := s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
+	require.NoError(t, err)
+	p := openIn(t, from, "eth0")
+	p.Wait = labWait
+	all := askAll(t, p, addrs(306), router.MAC())
+	require.Len(t, all, 306)
+	for _, a := range all {
+		require.Equal(t, arpcheck.Answers, a.Answers, "%+v", a)
+		require.Equal(t, 3, a.Result.Responders[0].Replies)
+		require.False(t, a.Double)
+		require.Empty(t, a.Result.Reasons)
+	}
+}

@@ -55,11 +55,11 @@ func (k *kernelHost) Divisions() ([]netip.Prefix, error) {
 // until they are read. A Sweep goes by it.
 func (c *packetConn) ReadBuffer() (int, error) {
 	var size int
-	var err error
-	controlErr := c.raw.Control(func(fd uintptr) {
-		size, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+	err := c.option(func(fd int) (err error) {
+		size, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		return err
 	})
-	if err := errors.Join(controlErr, err); err != nil {
+	if err != nil {
 		return 0, c.explain(err)
 	}
 	return size, nil
@@ -69,14 +69,16 @@ func (c *packetConn) ReadBuffer() (int, error) {
 // grants at most twice net.core.rmem_max.
 func (c *packetConn) SetReadBuffer(bytes int) error {
 	half := bytes / 2 // the kernel doubles what it is asked for: socket(7)
-	var err error
-	controlErr := c.raw.Control(func(fd uintptr) {
-		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, half) != nil {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, half)
-		}
-	})
-	if err := errors.Join(controlErr, err); err != nil {
+	err := c.option(func(fd int) error { return setReadBuffer(fd, half) })
+	if err != nil {
 		return c.explain(err)
 	}
 	return nil
+}
+
+func setReadBuffer(fd, half int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, half) == nil {
+		return nil
+	}
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, half)
 }

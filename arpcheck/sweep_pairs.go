@@ -1,7 +1,6 @@
 package arpcheck
 
 import (
-	"slices"
 	"time"
 
 	"github.com/strictarp/strictarp/internal/arpwire"
@@ -137,13 +136,13 @@ func (s *pairs) vary(at uint32, f *Frame, p arpwire.Packet) {
 }
 
 // take removes a target's pairs, from the one seen last on, and returns them in
-// the order in which they were seen, in the memory of buf.
-func (s *pairs) take(t *target, began time.Time, buf []responder) []responder {
-	buf = buf[:0]
-	lengths := make([]LengthCount, t.count)
+// the order in which they were seen.
+func (s *pairs) take(t *target, began time.Time) []Responder {
+	list, lengths := make([]Responder, t.count), make([]LengthCount, t.count)
+	n := int(t.count)
 	for at := t.head; at != 0; {
-		n := len(buf)
-		buf = append(buf, s.responder(at, began, lengths[n:n+1:n+1]))
+		n--
+		s.responder(&list[n], at, began, lengths[n:n+1:n+1])
 		p := &s.all[at]
 		if p.varied {
 			delete(s.varied, at)
@@ -151,26 +150,22 @@ func (s *pairs) take(t *target, began time.Time, buf []responder) []responder {
 		at, p.next, s.free = p.next, s.free, at
 		s.kept--
 	}
-	slices.Reverse(buf)
-	return buf
+	return list
 }
 
-func (s *pairs) responder(at uint32, began time.Time, lengths []LengthCount) responder {
+func (s *pairs) responder(r *Responder, at uint32, began time.Time, lengths []LengthCount) {
 	p := &s.all[at]
 	lengths[0] = LengthCount{Length: int(p.length), Frames: int(p.replies)}
-	r := responder{Responder: Responder{
-		MAC: s.macs[p.mac], Replies: int(p.replies), Lengths: lengths,
-		First: began.Add(p.first), Last: began.Add(p.last),
-	}}
+	r.MAC, r.Replies, r.Lengths = s.macs[p.mac], int(p.replies), lengths
+	r.First, r.Last = began.Add(p.first), began.Add(p.last)
 	if p.varied {
 		v := s.varied[at]
 		r.Lengths, r.FrameSources = v.Lengths, v.FrameSources
 	}
 	if p.rtt >= 0 {
-		r.addRTT(p.rtt)
+		r.RTT = RTT{Min: p.rtt, Mean: p.rtt, Max: p.rtt}
 	}
 	if p.won {
 		r.WonRounds = 1
 	}
-	return r
 }

@@ -70,7 +70,7 @@ func (s *sweep) take() (int, error) {
 		s.linkDown = true
 		return n, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("receive: %w", err)
 	}
 	return n, err

@@ -228,17 +228,21 @@ func (r *responder) endRound(asked, open requests, doubtful bool) {
 // result is the Responder without what overlapping rounds leave open.
 func (r *responder) result(rounds int, overlapping, dropped bool) Responder {
 	out := r.Responder
-	if overlapping {
-		out.WonRounds, out.DoubleAnswers = 0, 0
-		return out
-	}
 	// A MAC that answers twice in one round does not answer late in another.
 	if out.DoubleAnswers > 0 {
 		out.DoubleAnswers += r.doubtful
 	}
-	// Frames that were dropped may have been requests of other programs.
-	out.DoubleAnswer = out.DoubleAnswers > 0 && 2*out.DoubleAnswers >= rounds && !dropped
+	out.conclude(rounds, overlapping, dropped)
 	return out
+}
+
+// conclude concludes from the rounds in which it answered doubly.
+func (r *Responder) conclude(rounds int, overlapping, dropped bool) {
+	if overlapping {
+		r.WonRounds, r.DoubleAnswers = 0, 0
+	}
+	// Frames that were dropped may have been requests of other programs.
+	r.DoubleAnswer = r.DoubleAnswers > 0 && 2*r.DoubleAnswers >= rounds && !dropped
 }
 
 func (r *responder) addRTT(rtt time.Duration) {

@@ -2,13 +2,10 @@ package arpcheck
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
@@ -22,7 +19,7 @@ func (c *packetConn) filterAddrs(addrs []netip.Addr) error {
 		if program, err = bpf.Assemble(arpwire.FilterAddrs(addrs, ranges)); err != nil {
 			return err
 		}
-		if err = c.packet.SetBPF(program); !errors.Is(err, unix.ENOMEM) {
+		if err = c.option(func(fd int) error { return setFilter(fd, program) }); !errors.Is(err, unix.ENOMEM) {
 			break
 		}
 	}
@@ -35,17 +32,13 @@ func (c *packetConn) filterAddrs(addrs []netip.Addr) error {
 // filterAll implements addrFilter.
 func (c *packetConn) filterAll() {
 	if program, err := arpwire.RawFilterARP(); err == nil { // as it was when the Conn was opened
-		_ = c.packet.SetBPF(program) // fails only if the socket is closed
+		_ = c.option(func(fd int) error { return setFilter(fd, program) }) // fails only if the socket is closed
 	}
 }
 
 // linkName implements linkNamer.
 func (k *kernelHost) linkName() (string, error) {
-	link, err := k.netlink.LinkByIndex(k.link.Index)
-	var missing netlink.LinkNotFoundError
-	if errors.As(err, &missing) {
-		return "", fmt.Errorf("%w: it is gone", ErrLinkDown)
-	}
+	link, err := k.now()
 	if err != nil {
 		return "", err
 	}

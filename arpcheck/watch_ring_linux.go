@@ -85,12 +85,12 @@ func (r *ringConn) Receive(frames []Frame) (int, error) {
 	}
 	if !r.take() {
 		var socketErr error
-		err := r.raw.Read(func(fd uintptr) bool {
+		err := r.wait(func(fd int) bool {
 			if r.take() {
 				return true
 			}
 			// The ring does not tell that the interface went down.
-			code, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 			if err == nil && code != 0 {
 				err = unix.Errno(code)
 			}

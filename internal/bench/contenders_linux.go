@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
 )
 
@@ -36,76 +37,133 @@ type measurement struct {
 
 // cpu is the processor time this process has had. On veth pairs the nodes answer
 // within the sender's system call, so theirs is in it, whoever sends.
-func cpu() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // fails only for a bad pointer
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+func cpu() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(id, &t) // fails only for a bad pointer or id
+	return time.Duration(t.Nano())
 }
 
-func floorOf(client *netnstest.Host, frames [][]byte, pairs int) (contender, func(), error) {
-	var f *floor
-	err := client.Do(func() (err error) {
-		f, err = newFloor(netnstest.NIC)
-		return err
-	})
+// alone measures what a thread does by itself: the Go runtime's own work, which is
+// done by others, is no part of a limit.
+func alone(do func() error) (m measurement, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begun, before := time.Now(), clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	err = do()
+	m.all = time.Since(begun)
+	m.end, m.cpu = m.all, clock(unix.CLOCK_THREAD_CPUTIME_ID)-before
+	return m, err
+}
+
+func floorOf(l *lab) (contender, func(), error) {
+	f, err := l.newFloor()
 	if err != nil {
 		return contender{}, nil, err
 	}
 	return contender{name: "floor: sends, reads nothing", run: func(context.Context) (measurement, error) {
-		begun, before := time.Now(), cpu()
-		err := f.send(frames)
-		took := time.Since(begun)
-		return measurement{all: took, end: took, cpu: cpu() - before, pairs: pairs}, err
+		m, err := alone(func() error {
+			_, err := f.send(l.requests, floorBatch, false)
+			return err
+		})
+		m.pairs = l.pairs
+		return m, err
 	}}, func() { _ = unix.Close(f.fd) }, nil
 }
 
-func sweepOf(client *netnstest.Host, targets []netip.Addr, buffer int) contender {
-	return contender{name: "arpcheck.Sweep", run: func(ctx context.Context) (m measurement, err error) {
-		p, err := client.Open() // only now: the others' replies would reach it too
+// readerOf is what a tool pays at least that reads all replies from a socket's queue.
+// It sends no more at once than the queue holds replies to.
+func readerOf(l *lab) contender {
+	return contender{name: "reader: sends, reads, looks at nothing", run: func(context.Context) (m measurement, err error) {
+		f, err := l.newFloor()
+		if err != nil {
+			return m, err
+		}
+		defer func() { err = errors.Join(err, unix.Close(f.fd)) }()
+		if err := f.listen(); err != nil {
+			return m, err
+		}
+		replies := 0
+		m, err = alone(func() (err error) {
+			replies, err = f.send(l.requests, max(2000/l.nodes, 1), true)
+			return err
+		})
+		m.pairs = replies
+		return m, err
+	}}
+}
+
+func sweepOf(l *lab, name string, change func(*arpcheck.Prober)) contender {
+	return proberOf(l, name, func(ctx context.Context, p *arpcheck.Prober, seen func(arpcheck.Result)) error {
+		change(p)
+		for r, err := range p.Sweep(ctx, slices.Values(l.targets)) {
+			if err != nil {
+				return err
+			}
+			seen(r)
+		}
+		return nil
+	})
+}
+
+func askOf(l *lab) contender {
+	return proberOf(l, "arpcheck.AskAll", func(ctx context.Context, p *arpcheck.Prober, seen func(arpcheck.Result)) error {
+		for a, err := range p.AskAll(ctx, slices.Values(l.targets), l.asked) {
+			if err != nil {
+				return err
+			}
+			seen(a.Result)
+		}
+		return nil
+	})
+}
+
+// proberOf measures what uses a Prober that is open already, since one is kept.
+func proberOf(l *lab, name string, use func(context.Context, *arpcheck.Prober, func(arpcheck.Result)) error) contender {
+	return contender{name: name, run: func(ctx context.Context) (m measurement, err error) {
+		p, err := l.client.Open() // only now: the others' replies would reach it too
 		if err != nil {
 			return m, err
 		}
 		defer func() { err = errors.Join(err, p.Close()) }()
 		p.Wait = linger
-		if buffer > 0 {
-			if err := p.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(buffer); err != nil {
+		if l.buffer > 0 {
+			if err := p.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(l.buffer); err != nil {
 				return m, err
 			}
 		}
 		begun, before := time.Now(), cpu()
-		for r, err := range p.Sweep(ctx, slices.Values(targets)) {
-			if err != nil {
-				return m, err
-			}
+		err = use(ctx, p, func(r arpcheck.Result) {
 			for _, responder := range r.Responders {
 				m.pairs++
 				m.all = max(m.all, responder.First.Sub(begun))
 			}
-		}
+		})
 		m.end, m.cpu = time.Since(begun), cpu()-before
-		return m, nil
+		return m, err
 	}}
 }
 
 // scansOf are arp-scan with settings that do not lose replies, and with its own.
-func scansOf(client *netnstest.Host, targets []netip.Addr, pairs int, withDefault bool) []contender {
+func scansOf(l *lab) []contender {
 	if _, err := exec.LookPath("arp-scan"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: arp-scan is left out: it is not installed (apt-get install arp-scan)")
 		return nil
 	}
 	settings := []string{"--interval=20u --retry=1 --timeout=100", "--bandwidth=100000000 --retry=1 --timeout=100"}
-	if withDefault {
+	if l.defaultScan {
 		settings = append(settings, "")
 	}
 	var list strings.Builder
-	for _, target := range targets {
+	for _, target := range l.targets {
 		fmt.Fprintln(&list, target)
 	}
 	var all []contender
 	for _, s := range settings {
 		args := append([]string{"--interface=" + netnstest.NIC, "--file=-", "--numeric", "--plain", "--quiet"}, strings.Fields(s)...)
 		all = append(all, contender{name: strings.TrimSpace("arp-scan " + s), run: func(ctx context.Context) (measurement, error) {
-			return scan(ctx, client, args, list.String(), pairs)
+			return scan(ctx, l.client, args, list.String(), l.pairs)
 		}})
 	}
 	return all

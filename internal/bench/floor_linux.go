@@ -18,12 +18,14 @@ type mmsghdr struct {
 	_      uint32
 }
 
-// floor sends frames on an interface and reads nothing.
+// floor sends frames on an interface and reads nothing, or counts what comes back.
 type floor struct {
-	fd      int
-	name    unix.RawSockaddrLinklayer
-	headers [floorBatch]mmsghdr
-	iovecs  [floorBatch]unix.Iovec
+	fd   int
+	name unix.RawSockaddrLinklayer
+	out  [floorBatch]mmsghdr
+	in   [floorBatch * 2]mmsghdr
+	vecs [floorBatch * 3]unix.Iovec
+	data [floorBatch * 2][64]byte
 }
 
 func newFloor(link string) (*floor, error) {
@@ -35,31 +37,65 @@ func newFloor(link string) (*floor, error) {
 	if f.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, fmt.Errorf("open a packet socket: %w", err)
 	}
-	for i := range f.headers {
-		h := &f.headers[i].header
-		h.Iov, h.Name, h.Namelen = &f.iovecs[i], (*byte)(unsafe.Pointer(&f.name)), unix.SizeofSockaddrLinklayer
+	for i := range f.out {
+		h := &f.out[i].header
+		h.Iov, h.Name, h.Namelen = &f.vecs[i], (*byte)(unsafe.Pointer(&f.name)), unix.SizeofSockaddrLinklayer
 		h.SetIovlen(1)
+	}
+	for i := range f.in {
+		vec := &f.vecs[floorBatch+i]
+		vec.Base = &f.data[i][0]
+		vec.SetLen(len(f.data[i]))
+		f.in[i].header.Iov = vec
+		f.in[i].header.SetIovlen(1)
 	}
 	return f, nil
 }
 
-// send sends all frames. A full queue is waited for, as a sweep does.
-func (f *floor) send(frames [][]byte) error {
+// listen lets ARP frames come back.
+func (f *floor) listen() error {
+	const buffer = 4 << 20 // as arpcheck.Open asks for
+	return errors.Join(
+		unix.SetsockoptInt(f.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer),
+		unix.Bind(f.fd, &unix.SockaddrLinklayer{Protocol: f.name.Protocol, Ifindex: int(f.name.Ifindex)}))
+}
+
+// send sends all frames. A full queue is waited for, as a sweep does. If it is told
+// to read, it does so after each batch, and returns how many frames it has read.
+func (f *floor) send(frames [][]byte, most int, read bool) (replies int, err error) {
 	for len(frames) > 0 {
-		batch := min(len(frames), floorBatch)
+		batch := min(len(frames), most, floorBatch)
 		for i, frame := range frames[:batch] {
-			f.iovecs[i].Base = unsafe.SliceData(frame)
-			f.iovecs[i].SetLen(len(frame))
+			f.vecs[i].Base = unsafe.SliceData(frame)
+			f.vecs[i].SetLen(len(frame))
 		}
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(f.fd), uintptr(unsafe.Pointer(&f.headers[0])), uintptr(batch), 0, 0, 0)
+		n, errno := f.call(unix.SYS_SENDMMSG, f.out[:batch])
 		switch {
 		case errno == 0:
 			frames = frames[n:]
 		case errors.Is(errno, unix.ENOBUFS):
 			time.Sleep(time.Millisecond)
 		case !errors.Is(errno, unix.EINTR):
-			return fmt.Errorf("sendmmsg: %w", errno)
+			return replies, fmt.Errorf("sendmmsg: %w", errno)
+		}
+		for read {
+			n, errno := f.call(unix.SYS_RECVMMSG, f.in[:])
+			if errno != 0 && !errors.Is(errno, unix.EAGAIN) {
+				return replies, fmt.Errorf("recvmmsg: %w", errno)
+			}
+			replies += n
+			if n < len(f.in) {
+				break
+			}
 		}
 	}
-	return nil
+	return replies, nil
+}
+
+func (f *floor) call(trap uintptr, messages []mmsghdr) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall6(trap, uintptr(f.fd), uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
 }

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
+	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
 // manyTargets is from how many targets on nodes hold them by one local route: to
@@ -16,10 +19,93 @@ import (
 // same cost.
 const manyTargets = 5000
 
+// lab is a segment of nodes that answer, and a client that asks.
+type lab struct {
+	config
+	segment  *netnstest.Segment
+	client   *netnstest.Host
+	targets  []netip.Addr
+	requests [][]byte     // the frames that ask for the targets
+	asked    arpcheck.MAC // of the node that is asked alone
+	pairs    int          // (target, MAC) to be found
+}
+
+// build makes nodes that all hold the targets, and a client.
+func build(c config, targets []netip.Addr) (*lab, error) {
+	s, err := netnstest.NewSegment()
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{config: c, segment: s, targets: targets, pairs: c.held(len(targets)) * c.nodes}
+	if err := l.fill(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lab) fill() (err error) {
+	to := arpcheck.Broadcast
+	for i := range l.nodes {
+		addr := netip.AddrFrom4([4]byte{10, 0, byte(8 + i/250), byte(1 + i%250)})
+		n, err := l.segment.AddNode(fmt.Sprintf("w%d", i), netip.PrefixFrom(addr, 8))
+		if err != nil {
+			return err
+		}
+		if l.ask {
+			l.asked, to, l.pairs = n.MAC(), n.MAC(), len(l.targets)
+			err = n.SetProxyARP(true, block)
+		} else {
+			err = hold(n, spread(l.targets, l.held(len(l.targets))))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if l.client, err = l.segment.AddClient("client", netip.MustParsePrefix("10.0.3.50/8")); err != nil {
+		return err
+	}
+	for _, target := range l.targets {
+		request := arpwire.Request(l.client.MAC(), l.client.Addr(), target)
+		request.Dst = to
+		l.requests = append(l.requests, request.Append(nil, 0))
+	}
+	if l.slow {
+		return slowPort(l.client)
+	}
+	return nil
+}
+
+func (l *lab) newFloor() (f *floor, err error) {
+	err = l.client.Do(func() error {
+		f, err = newFloor(netnstest.NIC)
+		return err
+	})
+	return f, err
+}
+
+// contenders are all but the floor.
+func (l *lab) contenders() []contender {
+	if l.ask {
+		return []contender{askOf(l)}
+	}
+	all := []contender{
+		sweepOf(l, "arpcheck.Sweep", func(*arpcheck.Prober) {}),
+		sweepOf(l, "arpcheck.Sweep, Rounds 1, Wait 5 ms", func(p *arpcheck.Prober) { p.Rounds, p.Wait = 1, 5*time.Millisecond }),
+	}
+	if !l.slow { // it would have to wait
+		all = append(all, readerOf(l))
+	}
+	return append(all, scansOf(l)...)
+}
+
+// block is where all targets are.
+var block = netip.MustParsePrefix("10.1.0.0/16")
+
 // hold lets a node hold targets, which are consecutive.
 func hold(n *netnstest.Host, targets []netip.Addr) error {
 	if len(targets) > manyTargets {
-		return holdBlock(n, netip.MustParsePrefix("10.1.0.0/16"))
+		return holdBlock(n)
 	}
 	for _, target := range targets {
 		if err := n.HoldVIP(target); err != nil {
@@ -29,7 +115,7 @@ func hold(n *netnstest.Host, targets []netip.Addr) error {
 	return nil
 }
 
-func holdBlock(n *netnstest.Host, block netip.Prefix) error {
+func holdBlock(n *netnstest.Host) error {
 	err := n.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {

@@ -8,21 +8,23 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
-	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
 // maxTargets is how many addresses are in the block that nodes hold.
 const maxTargets = 65534
 
 type config struct {
-	targets, nodes, runs int
-	answered             int // of targets; 0 for all
-	slow, defaultScan    bool
-	buffer               int // bytes; 0 for what Open makes it
+	targets, nodes, runs   int
+	answered               int // of targets; 0 for all
+	slow, ask, defaultScan bool
+	buffer                 int    // bytes; 0 for what Open makes it
+	only                   string // a regular expression of names of contenders
 }
 
 func main() {
@@ -34,6 +36,8 @@ func main() {
 	flag.BoolVar(&c.slow, "slow", false, "put the client behind a port of 5 Mbit/s")
 	flag.BoolVar(&c.defaultScan, "default-scan", false, "also run arp-scan with its defaults, 500 requests a second")
 	flag.IntVar(&c.buffer, "buffer", 0, "the sweep's receive buffer in `bytes`, default as Open makes it")
+	flag.BoolVar(&c.ask, "ask", false, "ask one node by unicast; nodes answer by proxy ARP, with its delay")
+	flag.StringVar(&c.only, "only", "", "run only the floor and contenders whose name matches a regular `expression`")
 	flag.Parse()
 	if err := netnstest.Enter(); err != nil {
 		fail(err)
@@ -77,23 +81,35 @@ func run(ctx context.Context, c config, to io.Writer) error {
 	for i := range targets {
 		targets[i], addr = addr, addr.Next()
 	}
+	only, err := regexp.Compile(c.only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
 	begun := time.Now()
-	segment, client, err := build(c, targets)
+	l, err := build(c, targets)
 	if err != nil {
 		return err
 	}
-	defer segment.Close()
+	defer l.segment.Close()
 	fmt.Fprintf(to, "%d targets, %d nodes; the lab took %s to make\n", c.targets, c.nodes, time.Since(begun).Round(time.Millisecond))
-	contenders, closeAll, err := enter(c, client, targets)
+	floor, closeFloor, err := floorOf(l)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
+	defer closeFloor()
+	contenders := []contender{floor}
+	for _, other := range l.contenders() {
+		if only.MatchString(other.name) {
+			contenders = append(contenders, other)
+		}
+	}
 	for turn := range c.runs + 1 {
 		for i := range contenders {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			debug.FreeOSMemory()              // what others have left, or it is freed meanwhile
+			time.Sleep(20 * time.Millisecond) // for what is still under way
 			m, err := contenders[i].run(ctx)
 			if err != nil {
 				return fmt.Errorf("%s: %w", contenders[i].name, err)
@@ -101,59 +117,10 @@ func run(ctx context.Context, c config, to io.Writer) error {
 			if turn > 0 { // the first warms neighbour caches and memory
 				contenders[i].measured = append(contenders[i].measured, m)
 			}
-			time.Sleep(20 * time.Millisecond) // what is still under way
 		}
 	}
-	report(to, contenders, c.held(len(targets))*c.nodes)
+	report(to, contenders, l.pairs)
 	return nil
-}
-
-// build makes nodes that all hold the targets, and a client.
-func build(c config, targets []netip.Addr) (*netnstest.Segment, *netnstest.Host, error) {
-	s, err := netnstest.NewSegment()
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := func() (*netnstest.Host, error) {
-		for i := range c.nodes {
-			addr := netip.AddrFrom4([4]byte{10, 0, byte(8 + i/250), byte(1 + i%250)})
-			n, err := s.AddNode(fmt.Sprintf("w%d", i), netip.PrefixFrom(addr, 8))
-			if err != nil {
-				return nil, err
-			}
-			if err := hold(n, spread(targets, c.held(len(targets)))); err != nil {
-				return nil, err
-			}
-		}
-		return s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
-	}()
-	if err == nil && c.slow {
-		err = slowPort(client)
-	}
-	if err != nil {
-		_ = s.Close()
-		return nil, nil, err
-	}
-	return s, client, nil
-}
-
-// requests are the frames that ask for the targets.
-func requests(client *netnstest.Host, targets []netip.Addr) [][]byte {
-	frames := make([][]byte, 0, len(targets))
-	for _, target := range targets {
-		frames = append(frames, arpwire.Request(client.MAC(), client.Addr(), target).Append(nil, 0))
-	}
-	return frames
-}
-
-func enter(c config, client *netnstest.Host, targets []netip.Addr) ([]contender, func(), error) {
-	pairs := c.held(len(targets)) * c.nodes
-	floor, closeFloor, err := floorOf(client, requests(client, targets), pairs)
-	if err != nil {
-		return nil, nil, err
-	}
-	all := append([]contender{floor, sweepOf(client, targets, c.buffer)}, scansOf(client, targets, pairs, c.defaultScan)...)
-	return all, closeFloor, nil
 }
 
 // median of what a measurement says.
