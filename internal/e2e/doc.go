@@ -3,7 +3,7 @@
 // so that their weight stays out of the SDK's. Run everything in this directory.
 //
 //	go run . -build              build the programs: minutes the first time
-//	go test ./...                the API server alone, on the loopback interface
+//	go test ./...                the API server, and agents and controllers beside it
 //	go run . -short              a whole cluster in a machine: the incident and its cure
 //	go run .                     the same with all scenarios
 //	go run . -run 'TestIncident/(strictARP_false|no_endpoint)$'
@@ -17,8 +17,20 @@
 // Package apiserver starts etcd and kube-apiserver in a temporary directory, with
 // certificates and users of their own, and drives kubeproxy's change (conflicts,
 // RBAC, dry runs, rollout, undoing, several at once), kubeproxy.Read and metallb.Read
-// with client-go's clients. It takes half a minute and needs no privilege. There is no
-// controller manager: package daemonset makes a DaemonSet's pods and counts them.
+// with client-go's clients, and has it check all kustomizations of examples/deploy. It
+// takes half a minute and needs no privilege. There is no controller manager: package
+// daemonset makes a DaemonSet's pods and counts them.
+//
+// # Agents and controllers
+//
+// Package endurance runs examples/agent on three nodes, which are network namespaces,
+// and two of examples/controller, as their service accounts, while faults come and go
+// and the API server, agents and controllers are stopped, killed and frozen. It
+// demands that each fault was told of once each time it came and went, that memory
+// stays flat, that the controller's remedy works, and that the rights of the manifests
+// are those that are used. It takes four minutes, or as long as it is told to:
+//
+//	go test ./endurance -v -timeout 1h -lasting 30m
 //
 // # A whole cluster
 //

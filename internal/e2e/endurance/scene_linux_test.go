@@ -57,6 +57,7 @@ type scene struct {
 	mu       sync.Mutex
 	programs map[string]*program     // by name: agents by their node
 	proxies  map[string]*http.Server // by node
+	away     []span                  // the API server was, or had just come back
 }
 
 func newScene(t *testing.T) *scene {

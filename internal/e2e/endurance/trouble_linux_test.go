@@ -25,8 +25,8 @@ type trouble struct {
 // left alone: its memory is watched over all the time.
 func (s *scene) troubles() []trouble {
 	list := []trouble{
-		{"API server restarted", func(ctx context.Context) error { return s.plane.RestartAPIServer(ctx, false, 2*time.Second) }},
-		{"API server killed", func(ctx context.Context) error { return s.plane.RestartAPIServer(ctx, true, 20*time.Second) }},
+		{"API server restarted", func(ctx context.Context) error { return s.restartAPIServer(ctx, false, 2*time.Second) }},
+		{"API server killed", func(ctx context.Context) error { return s.restartAPIServer(ctx, true, 20*time.Second) }},
 	}
 	for _, name := range []string{"controller-a", "controller-b", "agent-w1", "agent-w2"} {
 		list = append(list, trouble{name + " killed", func(context.Context) error { return s.restart(name, (*process.Process).Kill) }},
@@ -62,6 +62,15 @@ func (s *scene) makeTrouble(stop <-chan struct{}) {
 	}
 }
 
+func (s *scene) restartAPIServer(ctx context.Context, kill bool, pause time.Duration) error {
+	from := time.Now()
+	err := s.plane.RestartAPIServer(ctx, kill, pause)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = append(s.away, span{from, time.Now().Add(5 * time.Second)})
+	return err
+}
+
 func (s *scene) restart(name string, end func(*process.Process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,6 +95,11 @@ func (s *scene) freeze(name string, d time.Duration) error {
 	time.Sleep(d)
 	return syscall.Kill(pid, syscall.SIGCONT)
 }
+
+// span is a while.
+type span struct{ from, to time.Time }
+
+func (s span) has(t time.Time) bool { return t.After(s.from) && t.Before(s.to) }
 
 // size is the memory that a program has at a time.
 type size struct {
