@@ -45,7 +45,7 @@ type agent struct {
 	publisher *exchange.Publisher
 	condition *nodeCondition
 	events    *exchange.Events // nil: the controller tells
-	remedy    *remedy // nil: nothing is changed
+	remedy    *remedy          // nil: nothing is changed
 	metrics   *metrics
 
 	every, probeEvery time.Duration
