@@ -25,6 +25,7 @@ import (
 
 	"github.com/strictarp/strictarp"
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/examples/internal/promtest"
 )
 
 func TestParse(t *testing.T) {
@@ -254,4 +255,9 @@ func TestRBAC(t *testing.T) {
 		called["watch services"] = 1 // by another chain of the fake's reactors
 		assert.Equal(t, called, granted)
 	})
+}
+
+func TestMonitoring(t *testing.T) {
+	t.Parallel()
+	promtest.Check(t, "../deploy/monitoring", newMetrics().registry, "strictarp_agent_")
 }

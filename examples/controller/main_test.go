@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/promtest"
 )
 
 func TestMain(m *testing.M) {
@@ -80,4 +81,9 @@ type buffer []byte
 func (b *buffer) Write(p []byte) (int, error) {
 	*b = append(*b, p...)
 	return len(p), nil
+}
+
+func TestMonitoring(t *testing.T) {
+	t.Parallel()
+	promtest.Check(t, "../deploy/monitoring", newMetrics().registry, "strictarp_controller_")
 }

@@ -1,5 +1,5 @@
-// Package monitoring_test checks the dashboard and the alerts: that they are sound,
-// here, and that the metrics exist, in the tests of the programs that export them.
+// Package monitoring_test checks that the dashboard and the alerts are sound. That
+// their metrics exist is tested with the programs that export them.
 package monitoring_test
 
 import (
