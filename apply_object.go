@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -219,19 +220,13 @@ func restoring(object, patch map[string]any) map[string]any {
 // mergeInto returns patch with members added to the object at key. It changes no
 // map that it was given.
 func mergeInto(patch map[string]any, key string, members map[string]any) map[string]any {
-	merged := map[string]any{}
-	for k, v := range patch {
-		merged[k] = v
-	}
 	inner := map[string]any{}
 	if was, ok := patch[key].(map[string]any); ok {
-		for k, v := range was {
-			inner[k] = v
-		}
+		maps.Copy(inner, was)
 	}
-	for k, v := range members {
-		inner[k] = v
-	}
+	maps.Copy(inner, members)
+	merged := map[string]any{}
+	maps.Copy(merged, patch)
 	merged[key] = inner
 	return merged
 }

@@ -3,9 +3,6 @@ package strictarp
 import (
 	"context"
 	"errors"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/strictarp/strictarp/sysctl"
 )
@@ -37,7 +34,7 @@ func (x SysctlExecutor) Read(_ context.Context, s Step) (string, error) {
 		return "", err
 	}
 	for _, same := range []string{s.To, s.From} {
-		if sameSetting(value, same) {
+		if sysctl.SameValue(value, same) {
 			return same, nil
 		}
 	}
@@ -62,14 +59,4 @@ func (x SysctlExecutor) Do(ctx context.Context, s Step) error {
 		return &ConflictError{Step: s, Found: conflict.Found, Err: err}
 	}
 	return err
-}
-
-// sameSetting compares as the kernel understands values: it prints lists with
-// tabs and numbers in decimal, and takes 0x10 too (proc_dointvec).
-func sameSetting(a, b string) bool {
-	return slices.EqualFunc(strings.Fields(a), strings.Fields(b), func(a, b string) bool {
-		m, errM := strconv.ParseInt(a, 0, 64)
-		n, errN := strconv.ParseInt(b, 0, 64)
-		return a == b || errM == nil && errN == nil && m == n
-	})
 }

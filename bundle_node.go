@@ -114,12 +114,8 @@ func (r *bundleNode) sysctls(text []byte) ([]sysctl.Warning, error) {
 			a.All[sysctl.Forwarding] = n
 		}
 	}
-	interfaces := make(map[string]sysctl.Values, len(a.Interfaces))
-	for name, values := range a.Interfaces {
-		interfaces[escapeName(name)] = values
-	}
-	a.Interfaces = interfaces
-	if a.All != nil || len(interfaces) > 0 {
+	a.Interfaces = escapeNames(a.Interfaces)
+	if a.All != nil || len(a.Interfaces) > 0 {
 		r.facts.Sysctls = &a
 	}
 	return warned, err

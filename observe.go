@@ -172,11 +172,7 @@ func (ob *observer) sysctls() error {
 	if a.All == nil {
 		return err
 	}
-	interfaces := make(map[string]sysctl.Values, len(a.Interfaces))
-	for name, values := range a.Interfaces {
-		interfaces[escapeName(name)] = values
-	}
-	a.Interfaces = interfaces
+	a.Interfaces = escapeNames(a.Interfaces)
 	ob.facts.Sysctls = &a
 	return err
 }
@@ -225,4 +221,12 @@ func escapeName(name string) string {
 		i += size
 	}
 	return b.String()
+}
+
+func escapeNames(interfaces map[string]sysctl.Values) map[string]sysctl.Values {
+	escaped := make(map[string]sysctl.Values, len(interfaces))
+	for name, values := range interfaces {
+		escaped[escapeName(name)] = values
+	}
+	return escaped
 }

@@ -211,9 +211,8 @@ type indexedStep struct {
 	index int
 }
 
-// inverse returns what takes steps back, in the order of NewRemedy: changes last
-// first, and then the restarts, so that what is restarted reads what was put
-// back.
+// inverse returns what takes steps back: changes last first, and then the restarts
+// in the order of steps, so that what is restarted reads what was put back.
 func inverse(steps []Step) []indexedStep {
 	var back, restarts []indexedStep
 	for i := range steps {

@@ -12,24 +12,12 @@ type Remedy struct {
 	Undo []Step `json:"undo,omitempty"`
 }
 
-// NewRemedy returns a remedy of the given steps with its Undo: changes are
-// undone last first, and after them restarts are done again in the order of
-// steps, so that what is restarted reads what was put back.
+// NewRemedy returns a remedy of the given steps with its Undo: changes are undone
+// last first, and after them restarts are done again in the order of steps.
 func NewRemedy(summary string, steps ...Step) Remedy {
 	r := Remedy{Summary: summary, Steps: steps}
-	var restarts []Step
-	for i := range steps {
-		if s := steps[i]; s.restarts() {
-			restarts = append(restarts, s)
-		}
-		if s := steps[len(steps)-1-i]; !s.restarts() {
-			if undo, ok := s.Undo(); ok {
-				r.Undo = append(r.Undo, undo)
-			}
-		}
-	}
-	if len(r.Undo) > 0 { // a restart alone leaves nothing to put back
-		r.Undo = append(r.Undo, restarts...)
+	for _, u := range inverse(steps) {
+		r.Undo = append(r.Undo, u.step)
 	}
 	return r
 }

@@ -209,6 +209,11 @@ func (l *Link) segment() bool {
 	return l.Up && !l.Loopback && !l.NoARP && l.Master == ""
 }
 
+// hasSubnet reports whether hosts of an interface's own subnet can ask it for VIPs.
+func (l *Link) hasSubnet() bool {
+	return l.segment() && slices.ContainsFunc(l.Addrs, func(a Address) bool { return a.Prefix.Bits() < 32 })
+}
+
 // subnet reports whether an address is of a subnet of the interface.
 func (l *Link) subnet(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.Addrs, func(a Address) bool {

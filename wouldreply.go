@@ -94,6 +94,8 @@ func (n NodeFacts) WouldReply(q Question) (Answer, error) {
 	return a, nil
 }
 
+const collectLinks = "ip -d -j addr, or Observe on the node"
+
 // check finds what nothing can be said without.
 func (n NodeFacts) check(q Question) error {
 	for _, a := range []netip.Addr{q.Sender, q.Target} {
@@ -104,7 +106,7 @@ func (n NodeFacts) check(q Question) error {
 	}
 	var missing []Missing
 	if n.Links == nil {
-		missing = append(missing, Missing{What: "the interfaces", Collect: "ip -d -j addr, or Observe on the node"})
+		missing = append(missing, Missing{What: "the interfaces", Collect: collectLinks})
 	} else if _, ok := n.Link(q.Link); !ok {
 		return fmt.Errorf("strictarp: would the node answer for %s on %q: no such interface among the %d of the node: %w",
 			q.Target, q.Link, len(n.Links), fs.ErrNotExist)
@@ -112,7 +114,7 @@ func (n NodeFacts) check(q Question) error {
 	for _, l := range n.Links {
 		if l.Addrs == nil {
 			missing = append(missing, Missing{
-				What: fmt.Sprintf("the addresses of %q", l.Name), Collect: "ip -d -j addr, or Observe on the node",
+				What: fmt.Sprintf("the addresses of %q", l.Name), Collect: collectLinks,
 			})
 		}
 	}

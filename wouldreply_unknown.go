@@ -154,7 +154,7 @@ func (n NodeFacts) unknownScopes() []unknown {
 	if len(at) == 0 {
 		return nil
 	}
-	u := unknown{missing: Missing{What: "the scopes of addresses", Collect: "ip -d -j addr, or Observe on the node"}}
+	u := unknown{missing: Missing{What: "the scopes of addresses", Collect: collectLinks}}
 	for _, scope := range []arprule.Scope{arprule.ScopeUniverse, arprule.ScopeLink, arprule.ScopeHost} {
 		u.could = append(u.could, func(h arprule.Host) arprule.Host {
 			h.Addresses = slices.Clone(h.Addresses)
@@ -180,7 +180,7 @@ func (n NodeFacts) unknownMasters() []unknown {
 		}
 		seen[l.Master] = true
 		u := unknown{missing: Missing{
-			What: fmt.Sprintf("the kind of %q, the master of %q", l.Master, l.Name), Collect: "ip -d -j addr, or Observe on the node",
+			What: fmt.Sprintf("the kind of %q, the master of %q", l.Master, l.Name), Collect: collectLinks,
 		}}
 		for _, kind := range []string{"", kindVRF} {
 			u.could = append(u.could, func(h arprule.Host) arprule.Host {

@@ -117,10 +117,8 @@ func field(n *yaml.Node, name string) member {
 	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
 		return member{}
 	}
-	for i := len(n.Content) - 2; i >= 0; i -= 2 {
-		if n.Content[i].Value == name {
-			return member{n.Content[i], n.Content[i+1]}
-		}
+	if own := direct(n, name); own.node != nil {
+		return own
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Tag != "!!merge" {

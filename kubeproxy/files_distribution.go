@@ -141,8 +141,6 @@ func k0s(n *yaml.Node, o ParseOptions) (Config, bool) {
 	for _, v := range scalars(at(n, "ipvs", "excludeCIDRs")) {
 		c.ExcludeCIDRs = append(c.ExcludeCIDRs, v.text)
 	}
-	if c.StrictARP == StrictARPTrue && c.EffectiveMode() != ModeIPVS && c.Refused == "" {
-		c.Warnings = []Warning{{WarnIgnored, c.StrictARPAt, "strictARP has no effect in mode " + clip(string(c.EffectiveMode())) + ": only ipvs reads it"}}
-	}
+	c.warnUseless("strictARP")
 	return c, true
 }

@@ -245,9 +245,7 @@ func (s *flagSet) fill() {
 			s.refuse(s.values["ipvs-exclude-cidrs"].at, "--ipvs-exclude-cidrs: %q is not a CIDR", clip(cidr))
 		}
 	}
-	if c.StrictARP == StrictARPTrue && c.EffectiveMode() != ModeIPVS && c.Refused == "" {
-		c.Warnings = append(c.Warnings, Warning{WarnIgnored, strict.at, fmt.Sprintf("--ipvs-strict-arp has no effect in mode %s: only ipvs reads it", clip(string(c.EffectiveMode())))})
-	}
+	c.warnUseless("--ipvs-strict-arp")
 }
 
 func (s *flagSet) gates() map[string]bool {

@@ -103,7 +103,7 @@ func (p *parser) run() {
 		p.readOther()
 	}
 	p.fill()
-	p.warnUseless()
+	p.config.warnUseless("strictARP")
 	p.warnFallback()
 }
 

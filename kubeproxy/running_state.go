@@ -15,9 +15,9 @@ type ARP struct {
 // Strict returns whether the kernel is silent about addresses of kube-ipvs0 and
 // never asks in their name: arp_ignore 1, 2 or 8 (3 answers for addresses of
 // global scope, other values count as 0: arp_ignore() in net/ipv4/arp.c) and
-// arp_announce 2.
+// arp_announce 2 (values above count as 0: arp_solicit() there).
 func (a ARP) Strict() bool {
-	return (a.Ignore == 1 || a.Ignore == 2 || a.Ignore == 8) && a.Announce >= 2
+	return (a.Ignore == 1 || a.Ignore == 2 || a.Ignore == 8) && a.Announce == 2
 }
 
 func (a ARP) String() string {

@@ -234,6 +234,7 @@ func TestJudge(t *testing.T) {
 		"arp_ignore 3 answers for addresses like a VIP":   {on, &kubeproxy.Running{Config: &on}, &kubeproxy.ARP{Ignore: 3, Announce: 2}, kubeproxy.StateOverridden, false},
 		"arp_ignore 4 is reserved":                        {on, &kubeproxy.Running{Config: &on}, &kubeproxy.ARP{Ignore: 4, Announce: 2}, kubeproxy.StateOverridden, false},
 		"arp_announce 1 is half a fix":                    {on, &kubeproxy.Running{Config: &on}, &kubeproxy.ARP{Ignore: 1, Announce: 1}, kubeproxy.StateOverridden, false},
+		"arp_announce 3 is reserved":                      {on, &kubeproxy.Running{Config: &on}, &kubeproxy.ARP{Ignore: 1, Announce: 3}, kubeproxy.StateOverridden, false},
 		"fell back, seen by proxyMode":                    {kubeasz, &kubeproxy.Running{Mode: kubeproxy.ModeIPTables}, loose, kubeproxy.StateModeMismatch, false},
 		"unset mode runs as iptables":                     {kubeproxy.Config{}, &kubeproxy.Running{Mode: kubeproxy.ModeIPTables}, loose, kubeproxy.StateOff, true},
 		"strictARP in mode iptables does nothing":         {kubeproxy.Config{Mode: kubeproxy.ModeIPTables, StrictARP: kubeproxy.StrictARPTrue}, nil, loose, kubeproxy.StateOff, true},

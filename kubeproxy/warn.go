@@ -94,11 +94,10 @@ func (p *parser) warnDocuments() {
 	}
 }
 
-// warnUseless is about a strictARP that another setting makes useless.
-func (p *parser) warnUseless() {
-	c := p.config
+// warnUseless is about a strictARP, as the source calls it, that the mode makes useless.
+func (c *Config) warnUseless(name string) {
 	if c.StrictARP == StrictARPTrue && c.EffectiveMode() != ModeIPVS && c.Refused == "" {
-		p.warn(WarnIgnored, c.StrictARPAt, "strictARP has no effect in mode %s: only ipvs reads it", c.EffectiveMode())
+		c.Warnings = append(c.Warnings, Warning{WarnIgnored, c.StrictARPAt, name + " has no effect in mode " + clip(string(c.EffectiveMode())) + ": only ipvs reads it"})
 	}
 }
 

@@ -1,6 +1,7 @@
 package sysctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,10 +87,10 @@ func Restore(ctx context.Context, t Tree, undo []Change) error {
 func (t Tree) change(c Change) (undo []Change, err error) {
 	err = t.do(func() error {
 		found, err := t.get(c.Key)
-		if err != nil || sameValue(found, c.To) {
+		if err != nil || SameValue(found, c.To) {
 			return err
 		}
-		if !sameValue(found, c.From) {
+		if !SameValue(found, c.From) {
 			return &ConflictError{c, found}
 		}
 		before := t.alongside(c.Key)
@@ -98,7 +99,7 @@ func (t Tree) change(c Change) (undo []Change, err error) {
 		if readErr != nil {
 			now = c.To // it may be: the undo finds out
 		}
-		if !sameValue(now, found) {
+		if !SameValue(now, found) {
 			undo = append([]Change{{c.Key, now, found}}, t.restoring(before, found)...)
 		}
 		return err
@@ -137,14 +138,14 @@ func (t Tree) restoring(before map[Key]string, value string) []Change {
 		becomes := value
 		if k == redirects {
 			becomes = "0"
-			if sameValue(value, "0") {
+			if SameValue(value, "0") {
 				becomes = "1"
 			}
 		}
-		if !sameValue(was, becomes) {
+		if !SameValue(was, becomes) {
 			changes = append(changes, Change{k, becomes, was})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Key, b.Key) })
 	return changes
 }

@@ -1,6 +1,7 @@
 package sysctl
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,5 +32,5 @@ func (p Persisted) Drift(tool Tool, running ARP) []Drift {
 		drift[k] = Drift{k, now, int(value), w.By}
 	}
 	maps.DeleteFunc(drift, func(_ Key, d Drift) bool { return d.Running == d.Persisted })
-	return slices.SortedFunc(maps.Values(drift), func(a, b Drift) int { return compareKeys(a.Key, b.Key) })
+	return slices.SortedFunc(maps.Values(drift), func(a, b Drift) int { return cmp.Compare(a.Key, b.Key) })
 }

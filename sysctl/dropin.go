@@ -128,7 +128,7 @@ func (d DropIn) Winning(p Persisted) (DropIn, []Source) {
 func (f File) sets(settings []Setting) (Source, bool) {
 	for _, l := range slices.Backward(f.Lines) {
 		for _, s := range settings {
-			if l.Pattern == string(s.Key) && (l.Exclude || !sameValue(l.Value, s.Value)) {
+			if l.Pattern == string(s.Key) && (l.Exclude || !SameValue(l.Value, s.Value)) {
 				return Source{File: f.Path, Line: l.Number, Text: l.Text}, true
 			}
 		}

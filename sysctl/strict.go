@@ -1,7 +1,6 @@
 package sysctl
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -57,5 +56,3 @@ func (a ARP) Strict(holders ...string) []Change {
 func change(iface string, p Param, from, to int) Change {
 	return Change{confKey(iface, p), strconv.Itoa(from), strconv.Itoa(to)}
 }
-
-func compareKeys(a, b Key) int { return cmp.Compare(a, b) }

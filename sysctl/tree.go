@@ -163,7 +163,7 @@ func (t Tree) set(k Key, value string) error {
 	if err != nil {
 		return fmt.Errorf("sysctl: set %s to %q: written, but not confirmed: %w", k, value, err)
 	}
-	if !sameValue(kept, value) {
+	if !SameValue(kept, value) {
 		return fmt.Errorf("sysctl: set %s to %q: %w: %q was read back", k, value, ErrNotKept, kept)
 	}
 	return nil
@@ -215,17 +215,13 @@ func writeTo(f *os.File, err error) func([]byte) error {
 	}
 }
 
-// sameValue compares as the kernel understands values: it prints lists with
-// tabs and numbers without leading zeros.
-func sameValue(a, b string) bool {
-	as, bs := strings.Fields(a), strings.Fields(b)
-	return slices.EqualFunc(as, bs, func(x, y string) bool {
-		if x == y {
-			return true
-		}
-		// Base 0 as proc_dointvec: 0x10 and 020 are numbers too.
+// SameValue reports whether two texts are the same value to the kernel: it prints
+// lists with tabs and numbers without leading zeros, and takes 0x10 and 020 too
+// (proc_dointvec).
+func SameValue(a, b string) bool {
+	return slices.EqualFunc(strings.Fields(a), strings.Fields(b), func(x, y string) bool {
 		m, errM := strconv.ParseInt(x, 0, 64)
 		n, errN := strconv.ParseInt(y, 0, 64)
-		return errM == nil && errN == nil && m == n
+		return x == y || errM == nil && errN == nil && m == n
 	})
 }

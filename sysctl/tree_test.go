@@ -159,3 +159,16 @@ func TestWithin(t *testing.T) {
 func mapFS(name, text string) fstest.MapFS {
 	return fstest.MapFS{name: {Data: []byte(text), Mode: 0o644}}
 }
+
+func TestSameValue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"1", "1\n", true}, {"0x10", "16", true}, {"020", "16", true}, {"4096 87380", "4096\t87380", true}, {"cubic", "cubic", true},
+		{"1", "2", false}, {"1", "1 1", false}, {"cubic", "reno", false}, {"", "0", false},
+	} {
+		assert.Equal(t, c.same, sysctl.SameValue(c.a, c.b), "%q and %q", c.a, c.b)
+	}
+}

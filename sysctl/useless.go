@@ -1,6 +1,7 @@
 package sysctl
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,6 +133,6 @@ func orKubeIPVS0(holders []string) []string {
 }
 
 func sortUseless(found []Useless) []Useless {
-	slices.SortFunc(found, func(a, b Useless) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(found, func(a, b Useless) int { return cmp.Compare(a.Key, b.Key) })
 	return found
 }

@@ -80,8 +80,8 @@ func leaf(folder string) bool {
 	return slices.Contains([]string{"arpcheck", "sysctl", "ipvs"}, folder)
 }
 
-// testPackage is true of the packages below a library package, which hold its
-// fakes and labs: arpcheck/arpchecktest, arpcheck/netnstest, sysctl/sysctltest.
+// testPackage is true of the packages below a library package that hold its fakes
+// and labs, such as arpcheck/netnstest.
 func testPackage(folder string) bool {
 	parent, name, ok := strings.Cut(folder, "/")
 	return ok && parent != "internal" && parent != "examples" && strings.HasSuffix(name, "test")

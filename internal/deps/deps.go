@@ -3,8 +3,10 @@
 //
 //   - The leaves arpcheck, sysctl and ipvs each know one source of facts. They
 //     import neither each other nor the root package nor Kubernetes.
-//   - Packages below a leaf, its fakes and labs for tests, may import any leaf
-//     and internal packages, but not the root package or Kubernetes. Only
+//   - kubeproxy and metallb know Kubernetes, and import neither the leaves, nor
+//     each other, nor the root package.
+//   - Packages below these, their fakes and labs for tests, may import internal
+//     packages, and those below a leaf any leaf, but not the root package. Only
 //     examples and tests import them.
 //   - internal/arprule and internal/arpwire import no package of the module.
 //   - The root package alone knows all sources. No other library package

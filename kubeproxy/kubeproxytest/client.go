@@ -213,7 +213,7 @@ func (c Client[T, L]) call(verb, name string, dryRun []string) Call {
 	return Call{Verb: verb, Resource: c.resource.Resource, Namespace: c.namespace, Name: name, DryRun: len(dryRun) > 0}
 }
 
-// mergeInto applies a merge patch (RFC 7386) to an object.
+// mergeInto applies a merge patch (RFC 7396) to an object.
 func mergeInto(o object, patch []byte) error {
 	text, err := json.Marshal(o)
 	if err != nil {
