@@ -98,7 +98,7 @@ func (h *hurry) received(all bool) {
 // describe tells frames with a tag by what arpwire.FilterSweep has left of them, which
 // is no ARP packet either way.
 func (h *hurry) describe(f *Frame) {
-	if h.on && f.Length == arpwire.EthernetHeader {
+	if h.on && f.Length == arpwire.TaggedRest {
 		f.VLAN = someVLAN
 	}
 }

@@ -74,8 +74,8 @@ func TestFilterARP(t *testing.T) {
 	}
 }
 
-// FilterSweep accepts what FilterARP does, and leaves of a frame with a VLAN tag the
-// header. The VM does not know tags that the kernel has taken out: what it would load
+// FilterSweep accepts what FilterARP does, and leaves little of a frame with a VLAN
+// tag. The VM does not know tags that the kernel has taken out: what it would load
 // is put into the program.
 func TestFilterSweep(t *testing.T) {
 	t.Parallel()
@@ -86,8 +86,8 @@ func TestFilterSweep(t *testing.T) {
 	}{
 		"untagged":              {0, 0, len(reply)},
 		"tag that is gone":      {0, 7, len(reply)},
-		"tagged":                {1, 7, arpwire.EthernetHeader},
-		"tagged, with priority": {1, 0xe007, arpwire.EthernetHeader},
+		"tagged":                {1, 7, arpwire.TaggedRest},
+		"tagged, with priority": {1, 0xe007, arpwire.TaggedRest},
 		"priority alone":        {1, 0xe000, len(reply)},
 	} {
 		t.Run(name, func(t *testing.T) {
