@@ -49,7 +49,7 @@ func TestEvaluateWithAnotherNode(t *testing.T) {
 		require.NoError(t, err)
 		f.Nodes["zz-other"] = strictarp.NodeFacts{
 			Persisted: &boot,
-			Links:     []strictarp.Link{{Name: "eth7", MAC: mac("w7"), Up: true, Flags: 0x1043, Addrs: addrs("198.18.7.9/24")}},
+			Links:     []strictarp.Link{{Name: "lo", Loopback: true, Up: true}, {Name: "eth7", MAC: mac("w7"), Up: true, Flags: 0x1043, Addrs: addrs("198.18.7.9/24")}},
 			Sysctls:   &sysctl.ARP{All: values(1, 2), Default: values(0, 0), Interfaces: map[string]sysctl.Values{"eth7": values(0, 0)}},
 		}
 		again(&f)

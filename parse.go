@@ -54,7 +54,7 @@ func eachLine(r io.Reader, line func(number int, text string)) (lines int, err e
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		lines++
-		if text := s.Text(); strings.TrimSpace(text) != "" {
+		if text := withoutColours(s.Text()); strings.TrimSpace(text) != "" {
 			line(lines, text)
 		}
 	}
@@ -88,3 +88,18 @@ func (w words) peek() string {
 }
 
 var errNotPrinted = errors.New("not as ip prints it")
+
+// withoutColours takes out what "ip -c" paints with: ESC [ ... m (ECMA-48 SGR).
+func withoutColours(text string) string {
+	for {
+		before, after, found := strings.Cut(text, "\x1b[")
+		if !found {
+			return text
+		}
+		end := strings.IndexByte(after, 'm')
+		if end < 0 || strings.Trim(after[:end], "0123456789;") != "" {
+			return text
+		}
+		text = before + after[end+1:]
+	}
+}

@@ -125,11 +125,11 @@ func orUnset(s kubeproxy.StrictARP) string {
 
 // layer2 reports whether something announces VIPs by ARP, or that is not known.
 func (v *view) layer2() bool {
-	if v.MetalLB == nil || v.metallb.Installed && (v.metallb.L2Advertisements == nil || len(v.metallb.L2Advertisements) > 0 || len(v.metallb.Pools) > 0) {
+	if v.MetalLB == nil || v.metallb.Installed && (v.metallb.L2Advertisements == nil || len(v.metallb.L2Advertisements) > 0 || len(v.metallb.Pools) > 0 && len(v.metallb.BGPAdvertisements) == 0) {
 		return true
 	}
 	return slices.ContainsFunc(v.metallb.Controllers, func(c metallb.Controller) bool {
-		return c.Protocol == metallb.ProtocolLayer2 || c.Protocol == ""
+		return c.Kind != metallb.KindMetalLB && (c.Protocol == metallb.ProtocolLayer2 || c.Protocol == "")
 	})
 }
 

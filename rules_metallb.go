@@ -137,6 +137,9 @@ func checkElections(v *view) []Finding {
 // host is a node as MetalLB's speaker sees it.
 func (n *node) host() metallb.Host {
 	var h metallb.Host
+	if !wholeLinks(n.Links) {
+		return h // what is not in the list may be there all the same
+	}
 	for i := range n.Links {
 		l := &n.Links[i]
 		in := metallb.Interface{Name: l.Name, Up: l.Up, NoARP: l.NoARP, Master: l.Master, Broadcast: l.Flags == 0 && !l.Loopback || l.Flags&flagBroadcast != 0}

@@ -143,5 +143,5 @@ func (v *view) elected(n *node, p *vip) bool {
 			on++
 		}
 	}
-	return on == 1 && len(v.takers(p)) > 0
+	return on == 1 && (len(v.takers(p)) > 0 || len(p.services) == 0 && len(v.answering(p)) < 2)
 }

@@ -52,7 +52,20 @@ func (v *view) answers(s sighting) []answer {
 			}
 		}
 	}
-	return list
+	return slices.DeleteFunc(slices.Clone(list), func(a answer) bool {
+		return slices.ContainsFunc(list, func(b answer) bool { return s.tookOver(a, b) })
+	})
+}
+
+// tookOver reports whether b announced itself after the last answer of a and only
+// then began to answer: a fail-over, after which a is the owner no more.
+func (s sighting) tookOver(a, b answer) bool {
+	if a.host == b.host || !b.First.After(a.Last) {
+		return false
+	}
+	return slices.ContainsFunc(b.result.Claims, func(c arpcheck.Claim) bool {
+		return c.MAC == b.MAC && (c.Kind == arpcheck.Announcement || c.Kind == arpcheck.GratuitousReply) && c.First.After(a.Last) && c.First.Before(b.First)
+	})
 }
 
 // evidence of a responder.

@@ -152,8 +152,11 @@ func (v *view) foreign(p *vip, a answer) (Finding, bool) {
 // an address may not be the only one.
 func (v *view) withoutMAC() []string {
 	var missing []string
+	if v.metallb.Nodes == nil {
+		missing = append(missing, "the cluster's nodes, which were not listed")
+	}
 	for _, n := range v.metallb.Nodes {
-		if v.Facts.Nodes[n.Name].Links == nil {
+		if !wholeLinks(v.Facts.Nodes[n.Name].Links) {
 			missing = append(missing, n.Name)
 		}
 	}
@@ -245,4 +248,12 @@ func (v *view) otherNIC(p *vip, s sighting, a answer) (link, right string) {
 		return "", ""
 	}
 	return who.link, right
+}
+
+// wholeLinks reports whether links are all of a node's: "ip addr show kube-ipvs0"
+// prints one only, and every list of all has lo. One without a usable MAC was not
+// understood.
+func wholeLinks(links []Link) bool {
+	return slices.ContainsFunc(links, func(l Link) bool { return l.Loopback }) &&
+		slices.ContainsFunc(links, func(l Link) bool { return !l.Loopback && !l.NoARP && !l.MAC.IsZero() })
 }

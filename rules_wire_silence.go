@@ -88,6 +88,13 @@ func checkUnderlay(v *view) []Finding {
 			}
 		}
 	}
+	for _, p := range v.vips {
+		for _, s := range p.seen {
+			if e := v.expect(p); e.known && s.silent() {
+				found = append(append(found, v.unheard(p, e, s)...), v.unarrived(p, e, s)...)
+			}
+		}
+	}
 	return dedupe(found)
 }
 
@@ -95,3 +102,59 @@ func checkUnderlay(v *view) []Finding {
 func (p *Vantage) sends(v *view, mac arpcheck.MAC) bool {
 	return p.hasMAC(mac) || p.Node != "" && v.nodeName(mac) == p.Node
 }
+
+// unheard: the announcer's gratuitous frames arrive where its answers do not.
+func (v *view) unheard(p *vip, e expectation, s sighting) []Finding {
+	last := s.last()
+	claims := slices.Clone(last.Claims)
+	for _, c := range s.vantage.Claims {
+		if c.Addr == p.addr {
+			claims = append(claims, c.Claim)
+		}
+	}
+	for _, c := range claims {
+		if c.Kind != arpcheck.Announcement && c.Kind != arpcheck.GratuitousReply || !e.right(v.nodeName(c.MAC)) {
+			continue
+		}
+		f := v.dropped(p, s, v.nodeName(c.MAC), fmt.Sprintf("%s announces %s to %s and does not answer it: requests do not arrive there, or answers are dropped", v.owners.name(c.MAC), p.addr, s.vantage.Name))
+		f.Evidence = append(f.Evidence, Evidence{Observed: fmt.Sprintf("%d gratuitous frames from %s", c.Frames, c.MAC), Source: s.vantage.Name + ": " + s.vantage.Source, At: c.Last})
+		return []Finding{f}
+	}
+	return nil
+}
+
+// unarrived: at the announcer's node other ARP frames were captured while a client
+// asked, and none of its requests.
+func (v *view) unarrived(p *vip, e expectation, s sighting) (found []Finding) {
+	last := s.last()
+	for i := range v.Vantages {
+		w := &v.Vantages[i]
+		if w.Node == "" || w.Node == s.vantage.Node || !e.right(w.Node) {
+			continue
+		}
+		if slices.ContainsFunc(w.Claims, func(c arpcheck.AddrClaim) bool { return c.Target == p.addr || c.Addr == p.addr }) {
+			continue
+		}
+		k := slices.IndexFunc(w.Claims, func(c arpcheck.AddrClaim) bool { return !c.Last.Before(last.Started) && !c.First.After(last.Ended) })
+		if k < 0 {
+			continue // what was captured is of another time
+		}
+		f := v.dropped(p, s, w.Node, fmt.Sprintf("%s asks for %s, and its requests do not arrive at %s, where other ARP frames do", s.vantage.Name, p.addr, w.Node))
+		f.Evidence = append(f.Evidence, Evidence{Observed: "other ARP frames, and no request for it", Source: w.Name + ": " + w.Source, At: w.Claims[k].Last})
+		found = append(found, f)
+	}
+	return found
+}
+
+// dropped is a finding that something between a vantage and a node filters ARP.
+func (v *view) dropped(p *vip, s sighting, node, what string) Finding {
+	f := v.newFinding("underlay-drops-arp", Subject(p.addr.String()), "%s.", what)
+	f.Node, f.Vantage = node, s.vantage.Name
+	f.Evidence = []Evidence{{Observed: "no answer", Source: s.vantage.Name + ": " + s.vantage.Source, At: s.last().Ended}}
+	f.Remedies = []Remedy{NewRemedy("Let ARP through.", Step{Action: DoByHand, Object: fmt.Sprintf(
+		"allow ARP for %s between %s and %s: port security, anti-spoofing of the hypervisor or cloud, ARP suppression, Wi-Fi isolation", p.addr, s.vantage.Name, node)})}
+	return f
+}
+
+// last returns the newest result of a sighting.
+func (s sighting) last() *arpcheck.Result { return &s.vantage.Probes[s.results[len(s.results)-1]] }

@@ -247,7 +247,8 @@ func (v *view) narrow(subjects []Subject) {
 // held by a node, or another announcer's. Others that are asked for are controls,
 // such as a router's, and canaries.
 func (v *view) ours(p *vip) bool {
-	return len(p.services) > 0 || len(p.holders) > 0 || len(v.announcers(p)) > 0
+	return len(p.services) > 0 || len(p.holders) > 0 || len(v.announcers(p)) > 0 ||
+		v.metallb.Services == nil && slices.ContainsFunc(p.seen, func(s sighting) bool { return len(v.answers(s)) > 1 })
 }
 
 func serviceSubject(s *metallb.Service) Subject { return Subject(s.Namespace + "/" + s.Name) }

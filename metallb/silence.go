@@ -115,6 +115,9 @@ func (e *Elector) noAdvertisement(r *round) []Reason {
 	if r.pool == nil || e.state.L2Advertisements == nil || len(r.ads) > 0 {
 		return nil
 	}
+	if len(e.state.L2Advertisements) == 0 && len(e.state.BGPAdvertisements) > 0 {
+		return nil // VIPs are announced by BGP here, and ARP is not expected
+	}
 	pool := r.pool.pool
 	reason := Reason{Rule: RuleNoL2Advertisement, Object: Object{Kind: "L2Advertisement", Namespace: pool.Namespace}, Field: "spec.ipAddressPools"}
 	switch {

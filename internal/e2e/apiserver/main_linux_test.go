@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -67,6 +68,15 @@ func client(t *testing.T, user string) *kubernetes.Clientset {
 	c, err := kubernetes.NewForConfig(server.Config(user))
 	require.NoError(t, err)
 	return c
+}
+
+// makeNamespace makes a namespace that several tests use.
+func makeNamespace(t *testing.T, name string) {
+	t.Helper()
+	_, err := client(t, controlplane.Admin).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
 }
 
 // nodes have no Node objects: the API server does not ask for them.

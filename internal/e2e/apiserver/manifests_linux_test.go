@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strictarp/strictarp/internal/e2e/controlplane"
 	"github.com/strictarp/strictarp/internal/e2e/manifests"
@@ -17,10 +15,8 @@ import (
 // The API server takes all kustomizations below examples/deploy as they are, as
 // kubectl apply -k --dry-run=server asks it.
 func TestManifests(t *testing.T) {
-	admin := client(t, controlplane.Admin)
 	for _, name := range []string{"strictarp", "metallb-system"} { // a dry run makes none
-		_, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		require.NoError(t, err)
+		makeNamespace(t, name)
 	}
 	root := filepath.Join("..", "..", "..", "examples", "deploy")
 	kustomizations, err := filepath.Glob(filepath.Join(root, "*", "kustomization.yaml"))

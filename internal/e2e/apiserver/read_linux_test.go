@@ -180,8 +180,7 @@ func makeMetalLBObjects(t *testing.T) {
 	d, err := dynamic.NewForConfig(server.Config(controlplane.Admin))
 	require.NoError(t, err)
 	admin := client(t, controlplane.Admin)
-	_, err = admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "metallb-system"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	makeNamespace(t, "metallb-system")
 	create := func(resource, kind, name string, spec map[string]any) {
 		t.Helper()
 		_, err := d.Resource(schema.GroupVersionResource{Group: "metallb.io", Version: "v1beta1", Resource: resource}).Namespace("metallb-system").Create(t.Context(),
