@@ -24,9 +24,9 @@ type expected struct {
 	RemedyMustNot []string `json:"remedy_must_not"`
 }
 
-func readExpected(t testing.TB, name string) expected {
+func readExpected(t testing.TB, dir string) expected {
 	t.Helper()
-	text, err := os.ReadFile(path.Join(cases, name, "expected.json"))
+	text, err := os.ReadFile(path.Join(dir, "expected.json"))
 	require.NoError(t, err)
 	var e expected
 	require.NoError(t, json.Unmarshal(text, &e))
@@ -89,9 +89,30 @@ func TestEvaluateCases(t *testing.T) {
 	for _, name := range caseNames(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := readExpected(t, name)
+			e := readExpected(t, path.Join(cases, name))
 			findings := strictarp.Evaluate(readCase(t, name))
 			assert.Empty(t, e.faults(findings), "%s", e.Question)
+		})
+	}
+}
+
+// The same of cases that were constructed, see testdata/constructed.
+func TestEvaluateConstructedCases(t *testing.T) {
+	t.Parallel()
+	const constructed = "testdata/constructed"
+	entries, err := os.ReadDir(constructed)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		t.Run(entry.Name(), func(t *testing.T) {
+			t.Parallel()
+			dir := path.Join(constructed, entry.Name())
+			e := readExpected(t, dir)
+			facts, err := strictarp.ReadBundle(os.DirFS(dir))
+			require.NoError(t, err)
+			assert.Empty(t, e.faults(strictarp.Evaluate(facts)), "%s", e.Question)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package strictarp_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func stepsOf(text string) []strictarp.Step {
 func TestCasesAreChecked(t *testing.T) {
 	forbidden := 0
 	for _, name := range caseNames(t) {
-		e := readExpected(t, name)
+		e := readExpected(t, path.Join(cases, name))
 		findings := strictarp.Evaluate(readCase(t, name))
 		require.Empty(t, e.faults(findings), name)
 		for _, text := range e.RemedyMustNot {
