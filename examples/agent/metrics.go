@@ -20,6 +20,7 @@ type metrics struct {
 	registry     *prometheus.Registry
 	findings     *prometheus.GaugeVec
 	responders   *prometheus.GaugeVec
+	reasons      *prometheus.GaugeVec
 	vips         prometheus.Gauge
 	observations *prometheus.CounterVec
 	lastObserved prometheus.Gauge
@@ -44,16 +45,17 @@ func newMetrics() *metrics {
 		registry:     prometheus.NewRegistry(),
 		findings:     prometheus.NewGaugeVec(gauge("findings", "Findings about this node by rule and severity."), []string{"rule", "severity"}),
 		responders:   prometheus.NewGaugeVec(gauge("probed_vips", "LoadBalancer IPs by what the last pass of probes said of who answers."), []string{"verdict"}),
+		reasons:      prometheus.NewGaugeVec(gauge("probe_reasons", "LoadBalancer IPs by what kept the last pass of probes from being conclusive."), []string{"reason"}),
 		vips:         prometheus.NewGauge(gauge("vips", "LoadBalancer IPs that are asked for.")),
 		observations: prometheus.NewCounterVec(counter("observations_total", "Observations of the node."), []string{"result"}),
 		lastObserved: prometheus.NewGauge(gauge("last_observation_timestamp_seconds", "When the node was observed last.")),
-		lastProbed:   prometheus.NewGauge(gauge("last_probe_timestamp_seconds", "When the last pass of probes began.")),
+		lastProbed:   prometheus.NewGauge(gauge("last_probe_timestamp_seconds", "When the last pass of probes began that could ask.")),
 		calls:        prometheus.NewCounterVec(counter("api_calls_total", "What was told the API server, as far as it was needed."), []string{"call", "result"}),
 		writes:       prometheus.NewCounter(counter("publishes_total", "Writes of the node's facts.")),
 		remedies:     prometheus.NewCounterVec(counter("remedies_total", "Remedies that were applied."), []string{"result"}),
 		started:      time.Now(),
 	}
-	m.registry.MustRegister(m.findings, m.responders, m.vips, m.observations, m.lastObserved, m.lastProbed, m.calls, m.writes, m.remedies,
+	m.registry.MustRegister(m.findings, m.responders, m.reasons, m.vips, m.observations, m.lastObserved, m.lastProbed, m.calls, m.writes, m.remedies,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -89,12 +91,22 @@ func (m *metrics) observed(facts strictarp.NodeFacts, findings []strictarp.Findi
 }
 
 func (m *metrics) probed(v strictarp.Vantage) {
-	m.lastProbed.Set(float64(v.At.Unix()))
+	if len(v.Probes) > 0 { // otherwise no socket could be opened
+		m.lastProbed.Set(float64(v.At.Unix()))
+	}
 	m.responders.Reset()
+	m.reasons.Reset()
 	for _, r := range v.Probes {
 		switch r.Verdict {
 		case arpcheck.None, arpcheck.Single, arpcheck.Multiple, arpcheck.Inconclusive:
 			m.responders.WithLabelValues(string(r.Verdict)).Inc()
+		}
+		for _, reason := range r.Reasons {
+			switch reason {
+			case arpcheck.LinkDown, arpcheck.CutShort, arpcheck.KernelDrops, arpcheck.NotSent,
+				arpcheck.HeldHere, arpcheck.TooManyReplies, arpcheck.TooFewRounds, arpcheck.ControlSilent:
+				m.reasons.WithLabelValues(string(reason)).Inc()
+			}
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestLabels(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
 	m.observed(strictarp.NodeFacts{}, []strictarp.Finding{{Rule: "hostile", Subject: "hostile"}, {Rule: "kernel-answers-vip", Subject: "hostile", Severity: strictarp.SeverityError}}, 1)
-	m.probed(strictarp.Vantage{Probes: []arpcheck.Result{{Verdict: "hostile", Interface: "hostile"}, {Verdict: arpcheck.Single}}})
+	m.probed(strictarp.Vantage{Probes: []arpcheck.Result{{Verdict: "hostile", Interface: "hostile", Reasons: []arpcheck.Reason{"hostile", arpcheck.KernelDrops}}, {Verdict: arpcheck.Single}}})
 	m.called("publish", errors.New("hostile"))
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -186,7 +186,7 @@ func TestLabels(t *testing.T) {
 	code, text := get("/metrics")
 	assert.Equal(t, http.StatusOK, code)
 	for _, line := range []string{
-		`strictarp_agent_findings{rule="kernel-answers-vip",severity="error"} 1`, `strictarp_agent_probed_vips{verdict="single"} 1`,
+		`strictarp_agent_findings{rule="kernel-answers-vip",severity="error"} 1`, `strictarp_agent_probed_vips{verdict="single"} 1`, `strictarp_agent_probe_reasons{reason="kernel-drops"} 1`,
 		`strictarp_agent_api_calls_total{call="publish",result="failure"} 1`, `strictarp_agent_observations_total{result="failure"} 1`,
 	} {
 		assert.Contains(t, text, line)
@@ -259,5 +259,32 @@ func TestRBAC(t *testing.T) {
 
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
-	promtest.Check(t, "../deploy/monitoring", newMetrics().registry, "strictarp_agent_")
+	const dir = "../deploy/monitoring"
+	promtest.Check(t, dir, newMetrics().registry, "strictarp_agent_")
+	rules := promtest.Rules(t, dir, "strictarp_agent_findings")
+	require.NotEmpty(t, rules)
+	for _, rule := range rules {
+		assert.True(t, seenAlone(rule), "no agent ever finds %s", rule)
+	}
+	m := newMetrics()
+	m.observed(strictarp.NodeFacts{}, []strictarp.Finding{{Rule: "kernel-answers-vip"}}, 1)
+	m.probed(strictarp.Vantage{Probes: []arpcheck.Result{{Verdict: arpcheck.Inconclusive, Reasons: []arpcheck.Reason{arpcheck.HeldHere}}}})
+	m.called("publish", nil)
+	m.remedies.WithLabelValues(result(true)).Inc()
+	promtest.Lint(t, m.handler())
+}
+
+// A pass that could open no socket is none.
+func TestProbed(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	says := func(line string) {
+		w := httptest.NewRecorder()
+		m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		assert.Contains(t, w.Body.String(), "\nstrictarp_agent_last_probe_timestamp_seconds "+line+"\n")
+	}
+	m.probed(strictarp.Vantage{At: time.Unix(7, 0)})
+	says("0")
+	m.probed(strictarp.Vantage{At: time.Unix(7, 0), Probes: []arpcheck.Result{{Verdict: arpcheck.Single}}})
+	says("7")
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,4 +88,30 @@ func (b *buffer) Write(p []byte) (int, error) {
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	promtest.Check(t, "../deploy/monitoring", newMetrics().registry, "strictarp_controller_")
+	m := newMetrics()
+	m.found([]strictarp.Finding{{Rule: "strictarp-pending", Node: "w1", Severity: strictarp.SeverityError}}, true, time.Millisecond)
+	m.call("write-event", nil)
+	m.remedies.WithLabelValues("success").Inc()
+	promtest.Lint(t, m.handler())
+}
+
+// TestNodeFindings: they are bounded, and the worst are kept.
+func TestNodeFindings(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	findings := []strictarp.Finding{
+		{Rule: "strictarp-pending", Node: "w1", Severity: strictarp.SeverityError},
+		{Rule: "strictarp-pending", Node: "no \xff name", Severity: strictarp.SeverityError},
+		{Rule: "strictarp-off", Severity: strictarp.SeverityError},
+	}
+	for i := range 2 * maxNodeSeries {
+		findings = append(findings, strictarp.Finding{Rule: "strictarp-residue", Node: fmt.Sprintf("n%d", i), Severity: strictarp.SeverityWarning})
+	}
+	findings = append(findings, strictarp.Finding{Rule: "useless-sysctl", Node: "w1", Severity: strictarp.SeverityInfo})
+	m.found(findings, true, time.Millisecond)
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	assert.Equal(t, maxNodeSeries, strings.Count(w.Body.String(), "strictarp_controller_node_findings{"))
+	assert.Contains(t, w.Body.String(), `strictarp_controller_node_findings{rule="strictarp-pending",severity="error",subject_node="w1"} 1`)
+	assert.NotContains(t, w.Body.String(), "useless-sysctl\",severity=\"info\",subject_node")
 }

@@ -21,7 +21,7 @@ import (
 type rules struct {
 	Groups []struct {
 		Rules []struct {
-			Alert, Expr         string
+			Alert, Expr, For    string
 			Labels, Annotations map[string]string
 		}
 	}
@@ -59,12 +59,14 @@ func TestAlerts(t *testing.T) {
 	for _, group := range alerts(t).Groups {
 		for _, r := range group.Rules {
 			assert.Contains(t, []string{"critical", "warning", "info"}, r.Labels["severity"], r.Alert)
+			assert.NotEmpty(t, r.For, r.Alert)
 			assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
 			assert.NotEmpty(t, r.Annotations["description"], r.Alert)
 			_, anchor, _ := strings.Cut(r.Annotations["runbook_url"], "/monitoring/README.md#")
 			assert.Equal(t, strings.ToLower(r.Alert), anchor)
 			assert.Contains(t, readme, "\n### "+r.Alert+"\n")
 			assert.Contains(t, tests, `'ALERTS{alertname="`+r.Alert+`"`, "it is never seen to fire")
+			assert.Contains(t, tests, `expr: 'ALERTS{alertname="`+r.Alert+`", alertstate="firing"}'}`, "it is never seen not to")
 		}
 	}
 }
@@ -87,7 +89,7 @@ func TestNamedRules(t *testing.T) {
 func TestOperatorHasTheSame(t *testing.T) {
 	t.Parallel()
 	var resource struct{ Spec any }
-	require.NoError(t, yaml.Unmarshal(read(t, "prometheusrule.yaml"), &resource))
+	require.NoError(t, yaml.Unmarshal(read(t, "operator/prometheusrule.yaml"), &resource))
 	var plain any
 	require.NoError(t, yaml.Unmarshal(read(t, "alerts.yaml"), &plain))
 	assert.Equal(t, plain, resource.Spec)
@@ -99,8 +101,11 @@ type panel struct {
 	GridPos                  struct{ X, Y, W, H int }
 	Datasource               struct{ Type, UID string }
 	Targets                  []struct {
-		Expr       string
-		Datasource struct{ UID string }
+		Expr, LegendFormat string
+		Datasource         struct{ UID string }
+	}
+	FieldConfig struct {
+		Defaults struct{ Unit, NoValue string }
 	}
 }
 
@@ -137,9 +142,14 @@ func TestDashboard(t *testing.T) {
 		}
 		assert.NotEmpty(t, p.Description, p.Title)
 		assert.NotEmpty(t, p.Targets, p.Title)
+		assert.NotEmpty(t, p.FieldConfig.Defaults.Unit, p.Title)
+		assert.Equal(t, "prometheus", p.Datasource.Type, p.Title)
+		assert.Equal(t, p.Type == "stat", p.FieldConfig.Defaults.NoValue != "", p.Title)
 		assert.Equal(t, "${datasource}", p.Datasource.UID, p.Title)
 		for _, target := range p.Targets {
 			assert.Equal(t, "${datasource}", target.Datasource.UID, p.Title)
+			assert.NotContains(t, target.Expr, "vector(", "%s: nothing known would look like nothing wrong", p.Title)
+			assert.Equal(t, p.Type == "timeseries", target.LegendFormat != "", p.Title)
 			for _, v := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(target.Expr, -1) {
 				assert.True(t, variables[v[1]], "%s: there is no variable %s", p.Title, v[1])
 			}
