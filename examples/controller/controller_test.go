@@ -82,12 +82,15 @@ func TestServiceGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, 3, 3, false)
-		_, stop := s.start("a", nil)
+		c, stop := s.start("a", nil)
 		after(10 * time.Second)
+		counted := func() int { return int(c.metrics.tally.counts[[2]string{"local-policy-drop", "error"}]) }
+		assert.Equal(t, 3, counted())
 		service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "svc-1"}}
 		s.api.remove(service)
 		after(30 * time.Second)
 		assert.NotContains(t, s.kept(), "Service web/svc-1")
+		assert.Equal(t, 2, counted(), "before everything is judged again")
 
 		// Another one that goes while nobody watches.
 		stop()

@@ -93,13 +93,15 @@ func (c *controller) judge(ctx context.Context, batch []owner) (again map[owner]
 	began := time.Now()
 	findings := strictarp.Evaluate(f, subjects...)
 	took := time.Since(began)
-	c.metrics.found(findings, all, took)
+	c.metrics.judged(all, took)
+	by := whose.divide(findings)
+	c.metrics.tally.found(owners, by, all)
 	if all {
 		c.mu.Lock()
 		c.lastTook, c.latest = took, findings
 		c.mu.Unlock()
 	}
-	return c.keep(ctx, owners, whose.divide(findings), newDoubt(&f, whose, findings))
+	return c.keep(ctx, owners, by, newDoubt(&f, whose, findings))
 }
 
 // everybody returns all of whom something could be found, or was.

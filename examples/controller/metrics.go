@@ -8,22 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"k8s.io/apimachinery/pkg/api/validation"
-
-	"github.com/strictarp/strictarp"
 )
-
-// maxNodeSeries bounds the findings that are counted by node, those of the highest
-// severity first.
-const maxNodeSeries = 2000
 
 // metrics are what Prometheus and the kubelet ask for. Labels are of the catalogue
 // and of this program's own words, and names of nodes: nothing else that others can
 // choose is one.
 type metrics struct {
 	registry    *prometheus.Registry
-	findings    *prometheus.GaugeVec
-	atNodes     *prometheus.GaugeVec
+	tally       tally
 	evaluations *prometheus.HistogramVec
 	queue       prometheus.GaugeFunc
 	calls       *prometheus.CounterVec
@@ -41,8 +33,8 @@ type metrics struct {
 func newMetrics() *metrics {
 	const prefix = "strictarp_controller_"
 	m := &metrics{registry: prometheus.NewRegistry(), started: time.Now()}
-	m.findings = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "findings", Help: "Findings at the last full judgement."}, []string{"rule", "severity"})
-	m.atNodes = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "node_findings", Help: "Errors and warnings at the last full judgement by the node that is at fault."}, []string{"subject_node", "rule", "severity"})
+	m.tally.findings = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "findings", Help: "Findings that there are."}, []string{"rule", "severity"})
+	m.tally.atNodes = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "node_findings", Help: "Errors and warnings by the node that is at fault."}, []string{"subject_node", "rule", "severity"})
 	m.evaluations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: prefix + "evaluation_seconds", Help: "Time to judge, by whether everything was.", Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 	}, []string{"scope"})
@@ -53,7 +45,7 @@ func newMetrics() *metrics {
 	m.stale = prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "stale_nodes", Help: "Nodes whose agent is not heard of any more."})
 	m.leading = prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "leading", Help: "Whether this replica is the one that writes."})
 	m.remedies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "remedied_nodes_total", Help: "Nodes whose kube-proxy was restarted by --remedy."}, []string{"result"})
-	m.registry.MustRegister(m.findings, m.atNodes, m.evaluations, m.queue, m.calls, m.conflicts, m.stale, m.leading, m.remedies,
+	m.registry.MustRegister(m.tally.findings, m.tally.atNodes, m.evaluations, m.queue, m.calls, m.conflicts, m.stale, m.leading, m.remedies,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -66,33 +58,13 @@ func (m *metrics) call(name string, err error) {
 	m.calls.WithLabelValues(name, result).Inc()
 }
 
-// found counts the findings of a judgement. With everything judged they replace
-// those of before.
-func (m *metrics) found(findings []strictarp.Finding, all bool, took time.Duration) {
+// judged notes how long a judgement took, and whether it was of everything.
+func (m *metrics) judged(all bool, took time.Duration) {
 	scope := "some"
 	if all {
 		scope = "all"
-		m.findings.Reset()
-		for _, f := range findings {
-			m.findings.WithLabelValues(f.Rule, f.Severity.String()).Inc()
-		}
-		m.foundAt(findings)
 	}
 	m.evaluations.WithLabelValues(scope).Observe(took.Seconds())
-}
-
-// foundAt counts findings, in the order of SortFindings, by node.
-func (m *metrics) foundAt(findings []strictarp.Finding) {
-	m.atNodes.Reset()
-	series := map[[3]string]bool{}
-	for _, f := range findings {
-		labels := [3]string{f.Node, f.Rule, f.Severity.String()}
-		if f.Severity < strictarp.SeverityWarning || len(validation.NameIsDNSSubdomain(f.Node, false)) > 0 || !series[labels] && len(series) == maxNodeSeries {
-			continue
-		}
-		series[labels] = true
-		m.atNodes.WithLabelValues(labels[:]...).Inc()
-	}
 }
 
 func (m *metrics) begin() { m.turn.Store(int64(max(time.Since(m.started), 1))) }

@@ -15,21 +15,29 @@ import (
 	"github.com/strictarp/strictarp/sysctl"
 )
 
-// fault is something wrong that comes and goes, and the finding that it makes.
+// fault is something wrong that comes and goes, and the finding that it makes. The API
+// server may be away: what failed is done again.
 type fault struct {
 	finding     strictarp.Key
-	plant, mend func()
+	plant, mend func(context.Context) error
 }
 
 func (s *scene) faults() []fault {
-	loosen := func(node string, strict bool) func() {
-		return func() { require.NoError(s, s.node(node).SetStrictARP(strict)) }
+	type act = func(context.Context) error
+	loosen := func(node string) act { return func(context.Context) error { return s.node(node).SetStrictARP(false) } }
+	tighten := func(node string) act { return func(context.Context) error { return s.node(node).SetStrictARP(true) } }
+	endpoint := func(service, node string) act {
+		return func(ctx context.Context) error { return s.setEndpoint(ctx, service, node) }
 	}
 	return []fault{
-		{"kernel-answers-vip|w2|", loosen("w2", false), loosen("w2", true)},
-		{"no-ready-endpoint|default/api|", func() { s.setEndpoint("api", "") }, func() { s.setEndpoint("api", "w3") }},
-		{"kernel-answers-vip|w1|", loosen("w1", false), loosen("w1", true)},
-		{"no-ready-endpoint|default/gone|", func() { s.makeService("gone", "10.0.3.22") }, func() { s.removeService("gone") }},
+		{"kernel-answers-vip|w2|", loosen("w2"), tighten("w2")},
+		{"no-ready-endpoint|default/api|", endpoint("api", ""), endpoint("api", "w3")},
+		{"kernel-answers-vip|w1|", loosen("w1"), tighten("w1")},
+		{
+			"no-ready-endpoint|default/gone|",
+			func(ctx context.Context) error { return s.makeService(ctx, "gone", "10.0.3.22") },
+			func(ctx context.Context) error { return s.removeService(ctx, "gone") },
+		},
 	}
 }
 
@@ -59,10 +67,10 @@ func (s *scene) endure() {
 	planted := map[strictarp.Key]int{}
 	for began := time.Now(); time.Since(began) < *lasting; {
 		for _, f := range s.faults() {
-			f.plant()
+			s.awaitDone("plant "+string(f.finding), f.plant)
 			s.awaitFinding(f.finding, true)
 			planted[f.finding]++
-			f.mend()
+			s.awaitDone("mend "+string(f.finding), f.mend)
 			s.awaitFinding(f.finding, false)
 		}
 	}

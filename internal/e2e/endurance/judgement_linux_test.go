@@ -36,6 +36,12 @@ func (s *scene) await(what string, f func(context.Context) (bool, error)) {
 	}
 }
 
+// awaitDone does something until it succeeds.
+func (s *scene) awaitDone(what string, do func(context.Context) error) {
+	s.Helper()
+	s.await(what, func(ctx context.Context) (bool, error) { return true, do(ctx) })
+}
+
 // dump logs the ends of all programs' logs.
 func (s *scene) dump() {
 	s.mu.Lock()

@@ -1,11 +1,13 @@
 package endurance_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,8 +50,8 @@ func (s *scene) makeObjects() {
 	s.create("ipaddresspools", "IPAddressPool", map[string]any{"addresses": []any{"10.0.3.20-10.0.3.40"}})
 	s.create("l2advertisements", "L2Advertisement", map[string]any{"ipAddressPools": []any{"all"}})
 	for service, node := range announcers {
-		s.makeService(service, vips[service].String())
-		s.setEndpoint(service, node)
+		require.NoError(s, s.makeService(ctx, service, vips[service].String()))
+		require.NoError(s, s.setEndpoint(ctx, service, node))
 	}
 }
 
@@ -128,39 +130,56 @@ func (s *scene) create(resource, kind string, spec map[string]any) {
 	require.NoError(s, err)
 }
 
-func (s *scene) makeService(name, address string) {
-	s.Helper()
+// makeService makes a Service with an address and without an endpoint. Like those
+// that follow it may be called again when it has failed half way.
+func (s *scene) makeService(ctx context.Context, name, address string) error {
 	services := s.admin.CoreV1().Services("default")
-	service, err := services.Create(s.Context(), &corev1.Service{
+	service, err := services.Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
 			Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}, metav1.CreateOptions{})
-	require.NoError(s, err)
+	if apierrors.IsAlreadyExists(err) {
+		service, err = services.Get(ctx, name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return err
+	}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: address}}
-	_, err = services.UpdateStatus(s.Context(), service, metav1.UpdateOptions{})
-	require.NoError(s, err)
-	_, err = s.admin.DiscoveryV1().EndpointSlices("default").Create(s.Context(), &discoveryv1.EndpointSlice{
+	if _, err := services.UpdateStatus(ctx, service, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	_, err = s.admin.DiscoveryV1().EndpointSlices("default").Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}, metav1.CreateOptions{})
-	require.NoError(s, err)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
-func (s *scene) removeService(name string) {
-	s.Helper()
-	require.NoError(s, s.admin.CoreV1().Services("default").Delete(s.Context(), name, metav1.DeleteOptions{}))
-	require.NoError(s, s.admin.DiscoveryV1().EndpointSlices("default").Delete(s.Context(), name+"-1", metav1.DeleteOptions{}))
+func (s *scene) removeService(ctx context.Context, name string) error {
+	for _, err := range []error{
+		s.admin.DiscoveryV1().EndpointSlices("default").Delete(ctx, name+"-1", metav1.DeleteOptions{}),
+		s.admin.CoreV1().Services("default").Delete(ctx, name, metav1.DeleteOptions{}),
+	} {
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // setEndpoint gives a Service one endpoint on a node, or none if that is empty.
-func (s *scene) setEndpoint(service, node string) {
-	s.Helper()
+func (s *scene) setEndpoint(ctx context.Context, service, node string) error {
 	slices := s.admin.DiscoveryV1().EndpointSlices("default")
-	slice, err := slices.Get(s.Context(), service+"-1", metav1.GetOptions{})
-	require.NoError(s, err)
+	slice, err := slices.Get(ctx, service+"-1", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
 	slice.Endpoints, slice.Ports = nil, nil
 	if node != "" {
 		port, name, yes := int32(8080), "http", true
@@ -169,6 +188,6 @@ func (s *scene) setEndpoint(service, node string) {
 			Addresses: []string{"10.244.1.2"}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &yes, Serving: &yes},
 		}}
 	}
-	_, err = slices.Update(s.Context(), slice, metav1.UpdateOptions{})
-	require.NoError(s, err)
+	_, err = slices.Update(ctx, slice, metav1.UpdateOptions{})
+	return err
 }
