@@ -181,6 +181,16 @@ func holderTests() []ruleTest {
 			l := s.link("w2", "ens33")
 			l.Addrs = append(l.Addrs, addrs("10.0.3.60/32")...)
 		}, []string{"info other-announcer@default/kv", "error vip-on-real-interface@w2"}},
+		{"vip-on-real-interface", "keepalived's, of no Service", func(s *scene) {
+			l := s.link("w2", "ens33")
+			l.Addrs = append(l.Addrs, addrs("10.0.3.25/32")...)
+			s.ask("10.0.3.25", from("w2"))
+		}, nil},
+		{"vip-on-real-interface", "of no Service, and another host answers too", func(s *scene) {
+			l := s.link("w2", "ens33")
+			l.Addrs = append(l.Addrs, addrs("10.0.3.25/32")...)
+			s.ask("10.0.3.25", from("w2"), from("w3"))
+		}, []string{"error vip-on-real-interface@w2", "error multiple-responders@10.0.3.25"}},
 		{"vip-on-real-interface", "ServiceLB uses the nodes' own addresses", func(s *scene) {
 			class := "example.com/none"
 			s.service("own", corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class}, corev1.LoadBalancerIngress{IP: "10.0.3.12"})

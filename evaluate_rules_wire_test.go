@@ -2,6 +2,7 @@ package strictarp_test
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,6 +95,10 @@ func responderTests() []ruleTest {
 			delete(s.nodes, "w3")
 			s.ask(webVIP, from("w1"), from("w3"))
 		}, []string{"unknown foreign-responder@" + webVIP, "error multiple-responders@" + webVIP, "unknown node-not-observed@w3"}},
+		{"foreign-responder", "a node's MACs were not understood", func(s *scene) {
+			s.link("w3", "ens33").MAC = arpcheck.MAC{}
+			s.ask(webVIP, from("w1"), from("w3"))
+		}, []string{"unknown foreign-responder@" + webVIP, "error multiple-responders@" + webVIP}},
 		{"foreign-responder", "a node's address leads to it", func(s *scene) {
 			delete(s.nodes, "w3")
 			s.cached("10.0.3.13", "w3").State = arpcheck.NeighbourStale
@@ -111,6 +116,10 @@ func responderTests() []ruleTest {
 		}, nil},
 		{"proxy-arp-responder", "a router answers for itself", func(s *scene) { s.ask("10.0.3.1", from("router")) }, nil},
 		{"split-brain", "two speakers", func(s *scene) { s.ask(webVIP, from("w1"), from("w2")) },
+			[]string{"error split-brain@" + webVIP, "error multiple-responders@" + webVIP, "error local-policy-drop@" + webVIP}},
+		{"split-brain", "the other took over", func(s *scene) { s.takeOver(30 * time.Millisecond) },
+			[]string{"error wrong-responder@" + webVIP, "error local-policy-drop@" + webVIP}},
+		{"split-brain", "the other announced itself while the first still answered", func(s *scene) { s.takeOver(10 * time.Millisecond) },
 			[]string{"error split-brain@" + webVIP, "error multiple-responders@" + webVIP, "error local-policy-drop@" + webVIP}},
 		{"split-brain", "settings are not known", func(s *scene) {
 			s.nodes["w2"].Sysctls = nil
@@ -240,4 +249,16 @@ func wireFaultTests() []ruleTest {
 			claim(s.others[0], arpcheck.Reply, webVIP, "w1", "10.0.3.50", "client")
 		}, nil},
 	}
+}
+
+// takeOver has w1 answer until 20 ms after a probe began, and w2 from 40 ms on, which
+// announces the VIP at some time.
+func (s *scene) takeOver(announced time.Duration) {
+	a, b := from("w1"), from("w2")
+	r := s.ask(webVIP)
+	a.First, a.Last = r.Started, r.Started.Add(20*time.Millisecond)
+	b.First, b.Last = r.Started.Add(40*time.Millisecond), r.Started.Add(60*time.Millisecond)
+	at := r.Started.Add(announced)
+	r.Verdict, r.Reasons, r.Responders = arpcheck.Multiple, nil, []arpcheck.Responder{a, b}
+	r.Claims = []arpcheck.Claim{{Kind: arpcheck.Announcement, MAC: b.MAC, First: at, Last: at, Frames: 1}}
 }

@@ -128,8 +128,9 @@ func checkRealInterface(v *view, n *node) []Finding {
 	return mergeBySubject(found)
 }
 
-// elected reports whether another announcer that works by putting a VIP on the
-// NIC of one node has rightly put it there.
+// elected reports whether another announcer that works by putting a VIP on the NIC of
+// one node has rightly put it there. An address of no Service, that one node has and
+// nobody else answers for, is taken for one of these: keepalived leaves no object.
 func (v *view) elected(n *node, p *vip) bool {
 	if len(v.expect(p).elections) > 0 || len(v.takers(p)) == 0 && len(p.services) > 0 {
 		return false

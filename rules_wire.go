@@ -52,6 +52,9 @@ func (v *view) answers(s sighting) []answer {
 			}
 		}
 	}
+	if len(list) < 2 {
+		return list
+	}
 	return slices.DeleteFunc(slices.Clone(list), func(a answer) bool {
 		return slices.ContainsFunc(list, func(b answer) bool { return s.tookOver(a, b) })
 	})

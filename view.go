@@ -245,7 +245,8 @@ func (v *view) narrow(subjects []Subject) {
 
 // ours reports whether an address has to do with the cluster: it is a Service's,
 // held by a node, or another announcer's. Others that are asked for are controls,
-// such as a router's, and canaries.
+// such as a router's, and canaries; where Services were not observed, not if several
+// MACs answer for them.
 func (v *view) ours(p *vip) bool {
 	return len(p.services) > 0 || len(p.holders) > 0 || len(v.announcers(p)) > 0 ||
 		v.metallb.Services == nil && slices.ContainsFunc(p.seen, func(s sighting) bool { return len(v.answers(s)) > 1 })
