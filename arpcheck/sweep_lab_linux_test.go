@@ -139,16 +139,22 @@ func TestLabSweepSenders(t *testing.T) {
 	assert.Len(t, senders, 5, "%v", senders)
 }
 
-// A router that answers by proxy, late and for more targets than its queue holds.
-func TestLabSweepProxyARP(t *testing.T) {
-	t.Parallel()
+// proxyRouter is a router that answers by proxy for all targets of addrs, and a client.
+func proxyRouter(t *testing.T) (router *netnstest.Host, p *arpcheck.Prober) {
+	t.Helper()
 	s := netnstest.New(t)
 	router, err := s.AddNode("router", netip.MustParsePrefix("10.0.3.1/8"))
 	require.NoError(t, err)
 	require.NoError(t, router.SetProxyARP(true, netip.MustParsePrefix("10.1.0.0/16")))
 	from, err := s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
 	require.NoError(t, err)
-	p := openIn(t, from, "eth0")
+	return router, openIn(t, from, "eth0")
+}
+
+// A router that answers by proxy, late and for more targets than its queue holds.
+func TestLabSweepProxyARP(t *testing.T) {
+	t.Parallel()
+	router, p := proxyRouter(t)
 	p.Wait = 0
 	for _, r := range sweepAll(t, arpcheck.Sweep{Prober: p}, addrs(306)) {
 		require.Equal(t, arpcheck.Single, r.Verdict, "%+v", r)
@@ -160,13 +166,7 @@ func TestLabSweepProxyARP(t *testing.T) {
 // is a fraction of its delay.
 func TestLabAskAllProxyARP(t *testing.T) {
 	t.Parallel()
-	s := netnstest.New(t)
-	router, err := s.AddNode("router", netip.MustParsePrefix("10.0.3.1/8"))
-	require.NoError(t, err)
-	require.NoError(t, router.SetProxyARP(true, netip.MustParsePrefix("10.1.0.0/16")))
-	from, err := s.AddClient("client", netip.MustParsePrefix("10.0.3.50/8"))
-	require.NoError(t, err)
-	p := openIn(t, from, "eth0")
+	router, p := proxyRouter(t)
 	p.Wait = labWait
 	all := askAll(t, p, addrs(306), router.MAC())
 	require.Len(t, all, 306)
