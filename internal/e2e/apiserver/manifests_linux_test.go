@@ -42,6 +42,18 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// Kinds of the Prometheus Operator are not there to be checked.
+func TestManifestsForOperator(t *testing.T) {
+	objects, err := manifests.Build(filepath.Join("..", "..", "..", "examples", "deploy", "monitoring", "operator"))
+	require.NoError(t, err)
+	var kinds []string
+	for _, o := range objects {
+		kinds = append(kinds, o.GetKind())
+		assert.Equal(t, "strictarp", o.GetNamespace(), o.GetName())
+	}
+	assert.ElementsMatch(t, []string{"PodMonitor", "PodMonitor", "PrometheusRule"}, kinds)
+}
+
 func TestManifestsRefused(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [pod.yaml]\n"), 0o600))
