@@ -81,12 +81,13 @@ func readerOf(l *lab) contender {
 			return m, err
 		}
 		defer func() { err = errors.Join(err, unix.Close(f.fd)) }()
-		if err := f.listen(); err != nil {
+		held, err := f.listen()
+		if err != nil {
 			return m, err
 		}
 		replies := 0
 		m, err = alone(func() (err error) {
-			replies, err = f.send(l.requests, max(2000/l.nodes, 1), true)
+			replies, err = f.send(l.requests, max(min(held, 2000)/l.nodes, 1), true)
 			return err
 		})
 		m.pairs = replies

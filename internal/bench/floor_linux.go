@@ -52,12 +52,25 @@ func newFloor(link string) (*floor, error) {
 	return f, nil
 }
 
-// listen lets ARP frames come back.
-func (f *floor) listen() error {
-	const buffer = 4 << 20 // as arpcheck.Open asks for
-	return errors.Join(
-		unix.SetsockoptInt(f.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer),
-		unix.Bind(f.fd, &unix.SockaddrLinklayer{Protocol: f.name.Protocol, Ifindex: int(f.name.Ifindex)}))
+// listen lets ARP frames come back, and returns how many replies the socket holds.
+func (f *floor) listen() (replies int, err error) {
+	const (
+		buffer   = 4 << 20 // as arpcheck.Open asks for
+		truesize = 832     // of a reply, by which the kernel counts
+	)
+	if unix.SetsockoptInt(f.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer) != nil { // CAP_NET_ADMIN of the machine
+		if err := unix.SetsockoptInt(f.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, buffer); err != nil {
+			return 0, fmt.Errorf("set the receive buffer: %w", err)
+		}
+	}
+	size, err := unix.GetsockoptInt(f.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		return 0, fmt.Errorf("read the receive buffer's size: %w", err)
+	}
+	if err := unix.Bind(f.fd, &unix.SockaddrLinklayer{Protocol: f.name.Protocol, Ifindex: int(f.name.Ifindex)}); err != nil {
+		return 0, fmt.Errorf("bind a packet socket: %w", err)
+	}
+	return size / truesize, nil
 }
 
 // send sends all frames. A full queue is waited for, as a sweep does. If it is told
