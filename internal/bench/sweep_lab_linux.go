@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -13,6 +12,9 @@ import (
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
+
+// maxTargets is how many addresses are in the block that nodes hold.
+const maxTargets = 65534
 
 // manyTargets is from how many targets on nodes hold them by one local route: to
 // add so many addresses takes minutes, and the kernel answers for either at the
@@ -30,20 +32,6 @@ type lab struct {
 	pairs    int          // (target, MAC) to be found
 }
 
-// build makes nodes that all hold the targets, and a client.
-func build(c config, targets []netip.Addr) (*lab, error) {
-	s, err := netnstest.NewSegment()
-	if err != nil {
-		return nil, err
-	}
-	l := &lab{config: c, segment: s, targets: targets, pairs: c.held(len(targets)) * c.nodes}
-	if err := l.fill(); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
 func (l *lab) fill() (err error) {
 	to := arpcheck.Broadcast
 	for i := range l.nodes {
@@ -56,7 +44,7 @@ func (l *lab) fill() (err error) {
 			l.asked, to, l.pairs = n.MAC(), n.MAC(), len(l.targets)
 			err = n.SetProxyARP(true, block)
 		} else {
-			err = hold(n, spread(l.targets, l.held(len(l.targets))))
+			err = hold(n, spread(l.targets, l.held()))
 		}
 		if err != nil {
 			return err
@@ -71,7 +59,7 @@ func (l *lab) fill() (err error) {
 		l.requests = append(l.requests, request.Append(nil, 0))
 	}
 	if l.slow {
-		return slowPort(l.client)
+		return l.client.SetPortRate(portRate, portQueue)
 	}
 	return nil
 }
@@ -82,21 +70,6 @@ func (l *lab) newFloor() (f *floor, err error) {
 		return err
 	})
 	return f, err
-}
-
-// contenders are all but the floor.
-func (l *lab) contenders() []contender {
-	if l.ask {
-		return []contender{askOf(l)}
-	}
-	all := []contender{
-		sweepOf(l, "arpcheck.Sweep", func(*arpcheck.Prober) {}),
-		sweepOf(l, "arpcheck.Sweep, Rounds 1, Wait 5 ms", func(p *arpcheck.Prober) { p.Rounds, p.Wait = 1, 5*time.Millisecond }),
-	}
-	if !l.slow { // it would have to wait
-		all = append(all, readerOf(l))
-	}
-	return append(all, scansOf(l)...)
 }
 
 // block is where all targets are.
@@ -132,5 +105,8 @@ func holdBlock(n *netnstest.Host) error {
 	return nil
 }
 
-// slowPort is the bottleneck: open-loop tools lose what its queue cannot hold.
-func slowPort(client *netnstest.Host) error { return client.SetPortRate(5_000_000, 1000) }
+// The bottleneck: open-loop tools lose what its queue cannot hold.
+const (
+	portRate  = 5_000_000 // bits/s
+	portQueue = 1000      // replies
+)
