@@ -18,14 +18,17 @@ import (
 	"github.com/strictarp/strictarp/internal/arpwire"
 )
 
-// receiveBuffer is the size in bytes asked for: a reply takes 832 of them, so
-// the usual default holds 256 and this some 5,000. Without CAP_NET_ADMIN the
-// kernel grants at most net.core.rmem_max.
+// receiveBuffer is the size in bytes asked for where there is no ring: a reply takes
+// 832 of them, so the usual default holds 256 and this some 5,000. Without
+// CAP_NET_ADMIN the kernel grants at most net.core.rmem_max.
 const receiveBuffer = 4 << 20
 
 // packetConn is a Conn on an AF_PACKET socket. It listens to all protocols with
 // a filter for ARP: a socket for ARP alone would neither see other programs'
 // requests nor the VLAN tag of a frame.
+//
+// Frames are read from a ring. Where there can be none, such as under a security
+// policy that forbids to map a socket, they are read from the socket's queue.
 //
 // The socket is in an epoll instance of its own, and there only while a Receive
 // waits. If the runtime polled the socket, each frame would wake up a thread, also
@@ -38,14 +41,15 @@ type packetConn struct {
 	closed atomic.Bool
 	drops  uint64
 	empty  time.Time // when nothing was last known to wait: later frames are younger
-	hurry  hurry
 
-	in  messages
-	out messages
+	ring *ring // nil: frames are read from the queue
+	in   messages
+	out  messages
 }
 
-func openPacketConn(link net.Interface) (*packetConn, error) {
-	fd, err := listenARP(link.Index)
+// openPacketConn opens a packetConn, on request without a ring.
+func openPacketConn(link net.Interface, ringed bool) (*packetConn, error) {
+	fd, ring, err := listenARP(link.Index, ringed)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("a packet socket needs CAP_NET_RAW: run as root, grant it to the program "+
 			"(setcap cap_net_raw+ep PROGRAM), or in Kubernetes add NET_RAW to securityContext.capabilities: %w", fs.ErrPermission)
@@ -53,36 +57,61 @@ func openPacketConn(link net.Interface) (*packetConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a packet socket: %w", err)
 	}
-	c := &packetConn{socket: os.NewFile(uintptr(fd), "packet socket"), empty: time.Now()}
+	c := &packetConn{socket: os.NewFile(uintptr(fd), "packet socket"), ring: ring, empty: time.Now()}
 	if err := c.openPoll(); err != nil {
-		return nil, errors.Join(fmt.Errorf("make an epoll instance: %w", err), c.socket.Close())
+		return nil, errors.Join(fmt.Errorf("make an epoll instance: %w", err), c.socket.Close(), c.unmap())
 	}
 	c.in.init(sweepReceiveBatch, arpwire.MinFrame+2*arpwire.VLANTag)
 	c.out.initSend(sweepSendBatch, link.Index)
-	if err := c.configure(); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
 	return c, nil
 }
 
-// listenARP returns a packet socket of an interface. The filter is attached before
-// the socket is bound: no frame gets in unfiltered.
-func listenARP(ifindex int) (fd int, err error) {
+// listenARP returns a packet socket of an interface, and its ring if there can be one.
+// The filter is attached before the socket is bound: no frame gets in unfiltered.
+func listenARP(ifindex int, ringed bool) (fd int, ring *ring, err error) {
 	filter, err := arpwire.RawFilterARP()
 	if err != nil {
-		return 0, fmt.Errorf("assemble the filter: %w", err)
+		return 0, nil, fmt.Errorf("assemble the filter: %w", err)
 	}
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, os.NewSyscallError("socket", err)
+		return 0, nil, os.NewSyscallError("socket", err)
 	}
-	if err = setFilter(fd, filter); err == nil {
+	if ringed {
+		ring, err = mapRing(fd)
+	}
+	if ring == nil {
+		err = setUpQueue(fd)
+	}
+	if err == nil {
+		err = setFilter(fd, filter)
+	}
+	if err == nil {
 		err = os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: ifindex}))
 	}
 	if err != nil {
-		return 0, errors.Join(err, unix.Close(fd))
+		err = errors.Join(err, unix.Close(fd))
+		if ring != nil {
+			err = errors.Join(err, ring.unmap())
+		}
+		return 0, nil, err
 	}
-	return fd, nil
+	return fd, ring, nil
+}
+
+// setUpQueue lets the kernel say of each frame in the queue what a ring says anyway.
+func setUpQueue(fd int) error {
+	err := errors.Join(setReadBuffer(fd, receiveBuffer),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+		unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1))
+	return os.NewSyscallError("set up the queue", err)
+}
+
+func setReadBuffer(fd, bytes int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes) == nil {
+		return nil
+	}
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes)
 }
 
 func setFilter(fd int, filter []bpf.RawInstruction) error {
@@ -108,16 +137,11 @@ func (c *packetConn) openPoll() (err error) {
 	return err
 }
 
-func (c *packetConn) configure() error {
-	err := c.option(func(fd int) error {
-		return errors.Join(setReadBuffer(fd, receiveBuffer),
-			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
-			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1))
-	})
-	if err != nil {
-		return fmt.Errorf("set up the packet socket: %w", err)
-	}
-	return nil
+// option sets an option of the socket.
+func (c *packetConn) option(set func(fd int) error) error {
+	var err error
+	controlErr := c.raw.Control(func(fd uintptr) { err = set(int(fd)) })
+	return errors.Join(controlErr, err)
 }
 
 // Send implements Conn.
@@ -136,69 +160,81 @@ func (c *packetConn) Send(frames [][]byte) (int, error) {
 }
 
 func (c *packetConn) sendSome(frames [][]byte) (n int, err error) {
-	began := time.Now()
 	c.out.load(frames)
 	controlErr := c.raw.Control(func(fd uintptr) {
 		n, err = c.out.send(int(fd), min(len(frames), len(c.out.headers)))
 	})
-	c.hurry.sent(began)
 	return n, errors.Join(controlErr, err)
 }
 
-// Receive implements Conn.
+// Receive implements Conn. What waits is taken whatever the deadline says, at which
+// the runtime's poller would look first.
 func (c *packetConn) Receive(frames []Frame) (int, error) {
-	var n int
-	var err error
+	receive := c.dequeue
+	if c.ring != nil {
+		receive = c.takeFromRing
+	}
 	now := time.Now()
-	receive := func(fd int) {
-		if err = c.hurry.before(fd, now); err == nil {
-			n, err = c.in.receive(fd, min(len(frames), len(c.in.headers)))
-		}
-	}
-	// What waits is taken whatever the deadline says; the runtime's poller
-	// would look at the deadline first.
-	controlErr := c.raw.Control(func(fd uintptr) { receive(int(fd)) })
-	if controlErr != nil {
-		return 0, c.explain(controlErr)
-	}
-	if errors.Is(err, unix.EAGAIN) {
-		c.empty, c.hurry.ended = now, time.Time{}
-		waitErr := c.wait(func(fd int) bool {
-			receive(fd)
-			return !errors.Is(err, unix.EAGAIN)
+	n, err := receive(frames)
+	if n == 0 && err == nil {
+		c.empty = now
+		waitErr := c.wait(func() bool {
+			n, err = receive(frames)
+			return n > 0 || err != nil
 		})
-		if waitErr != nil {
-			c.hurry.ended = now
-			return 0, c.explain(waitErr)
-		}
+		err = errors.Join(err, waitErr)
 	}
 	if err != nil {
 		return 0, c.explain(err)
 	}
-	now = time.Now()
+	return n, nil
+}
+
+// takeFromRing returns 0 frames if none waits.
+func (c *packetConn) takeFromRing(frames []Frame) (int, error) {
+	n := c.ring.take(frames[:min(len(frames), len(c.in.headers))], c.in.data, c.in.size, c.empty)
+	if n > 0 {
+		return n, nil
+	}
+	return 0, c.option(func(fd int) error { // a ring does not tell that the interface went down
+		code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && code != 0 {
+			err = unix.Errno(code)
+		}
+		return err
+	})
+}
+
+// dequeue returns 0 frames if none waits.
+func (c *packetConn) dequeue(frames []Frame) (n int, err error) {
+	err = c.option(func(fd int) (err error) {
+		n, err = c.in.receive(fd, min(len(frames), len(c.in.headers)))
+		return err
+	})
+	if errors.Is(err, unix.EAGAIN) {
+		return 0, nil
+	}
+	now := time.Now()
 	for i := range n {
 		c.in.frame(i, c.empty, now, &frames[i])
-		c.hurry.describe(&frames[i])
 	}
-	c.hurry.received(n < len(frames))
-	return n, nil
+	return n, err
 }
 
 // wait calls ready, now and whenever there is something to be read, until it
 // reports that it is done or the deadline has passed, which it looks at first.
-func (c *packetConn) wait(ready func(fd int) bool) error {
+func (c *packetConn) wait(ready func() bool) error {
 	added := false
 	var pollErr error
-	err := c.waiter.Read(func(epoll uintptr) (done bool) {
+	err := c.waiter.Read(func(epoll uintptr) bool {
 		controlErr := c.raw.Control(func(fd uintptr) {
 			if !added {
 				pollErr = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{Events: unix.EPOLLIN})
 				added = pollErr == nil
 			}
-			done = ready(int(fd)) || pollErr != nil
 		})
 		pollErr = errors.Join(pollErr, controlErr)
-		return done || pollErr != nil
+		return pollErr != nil || ready()
 	})
 	if added {
 		_ = c.waiter.Control(func(epoll uintptr) {
@@ -248,7 +284,31 @@ func (c *packetConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	return errors.Join(c.poll.Close(), c.socket.Close())
+	return errors.Join(c.poll.Close(), c.socket.Close(), c.unmap())
+}
+
+func (c *packetConn) unmap() error {
+	if c.ring == nil {
+		return nil
+	}
+	return c.ring.unmap()
+}
+
+// Capacity returns how many ARP replies wait at most until they are read. A Sweep goes
+// by it.
+func (c *packetConn) Capacity() int {
+	if c.ring != nil {
+		return ringFrames
+	}
+	capacity := defaultCapacity
+	_ = c.option(func(fd int) error { // fails only if the socket is closed, which others tell
+		bytes, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		if err == nil {
+			capacity = bytes / frameMemory
+		}
+		return err
+	})
+	return capacity
 }
 
 // networkOrder turns a number into the byte order of sockaddr_ll's protocol.

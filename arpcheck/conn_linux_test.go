@@ -19,15 +19,16 @@ import (
 // The packet socket keeps the promises of Conn.
 func TestPacketConnKeepsConnsPromises(t *testing.T) {
 	t.Parallel()
-	for _, check := range arpchecktest.ConnChecks() {
-		t.Run(check.Name, func(t *testing.T) {
-			nodes, from := lab(t, 1)
-			far := openIn(t, nodes[0], "eth0")
-			check.Run(t, arpchecktest.Wire{
-				Conn: openIn(t, from, "eth0").Conn, Beside: openIn(t, from, "eth0").Conn, Far: far.Conn,
-				MAC: from.MAC(), FarMAC: nodes[0].MAC(), Patience: 50 * time.Millisecond,
+	for name, open := range receivers {
+		for _, check := range arpchecktest.ConnChecks() {
+			t.Run(name+"/"+check.Name, func(t *testing.T) {
+				nodes, from := lab(t, 1)
+				check.Run(t, arpchecktest.Wire{
+					Conn: open(t, from).Conn, Beside: openIn(t, from, "eth0").Conn, Far: openIn(t, nodes[0], "eth0").Conn,
+					MAC: from.MAC(), FarMAC: nodes[0].MAC(), Patience: 50 * time.Millisecond,
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -37,9 +38,16 @@ func TestPacketConnKeepsConnsPromises(t *testing.T) {
 // Not in parallel: the kernel's backlog of 1,000 frames is the machine's, and
 // other labs would lose theirs.
 func TestPacketConnDrops(t *testing.T) {
-	const sent = 20_000 // a buffer of 4 MiB holds 10,083
+	for name, open := range receivers {
+		t.Run(name, func(t *testing.T) { drops(t, open) })
+	}
+}
+
+func drops(t *testing.T, open func(testing.TB, *netnstest.Host) *arpcheck.Prober) {
+	t.Helper()
+	const sent = 20_000
 	nodes, from := lab(t, 1)
-	p := openIn(t, from, "eth0")
+	p := open(t, from)
 	frame := arpwire.Request(nodes[0].MAC(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"))
 	for range sent {
 		require.NoError(t, nodes[0].Inject(frame.Append(nil, 0)))
@@ -115,8 +123,15 @@ func TestPacketConnFilter(t *testing.T) {
 // in the same place does not inherit.
 func TestPacketConnDescribesFrames(t *testing.T) {
 	t.Parallel()
+	for name, open := range receivers {
+		t.Run(name, func(t *testing.T) { describes(t, open) })
+	}
+}
+
+func describes(t *testing.T, open func(testing.TB, *netnstest.Host) *arpcheck.Prober) {
+	t.Helper()
 	nodes, from := lab(t, 1)
-	p := openIn(t, from, "eth0")
+	p := open(t, from)
 	q := arpwire.Request(nodes[0].MAC(), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"))
 	tagged := q
 	tagged.VLAN = 7

@@ -46,6 +46,29 @@ func openIn(t *testing.T, h *netnstest.Host, link string) *arpcheck.Prober {
 	return p
 }
 
+// receivers are the ways in which a socket's frames are received.
+var receivers = map[string]func(testing.TB, *netnstest.Host) *arpcheck.Prober{
+	"ring": func(t testing.TB, h *netnstest.Host) *arpcheck.Prober {
+		return opened(t, h, arpcheck.Open)
+	},
+	"queue": func(t testing.TB, h *netnstest.Host) *arpcheck.Prober {
+		const bytes = 212992 // of a socket that asks for none: 256 replies
+		return opened(t, h, func(link string) (*arpcheck.Prober, error) { return arpcheck.OpenQueued(link, bytes) })
+	},
+}
+
+func opened(t testing.TB, h *netnstest.Host, open func(string) (*arpcheck.Prober, error)) *arpcheck.Prober {
+	t.Helper()
+	var p *arpcheck.Prober
+	require.NoError(t, h.Do(func() (err error) {
+		p, err = open(netnstest.NIC)
+		return err
+	}))
+	t.Cleanup(func() { assert.NoError(t, p.Close()) })
+	p.Wait = labWait
+	return p
+}
+
 // Three loose nodes, one of which announces: all three are seen each time, and
 // the announcer's double answer; once they are strict, the announcer alone.
 func TestLabEveryNodeEveryTime(t *testing.T) {

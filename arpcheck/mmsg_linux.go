@@ -103,9 +103,7 @@ func (m *messages) call(trap uintptr, fd, count, flags int) (int, error) {
 	}
 }
 
-// frame describes the i-th received message, which arrived between since and
-// now. The kernel's time stamp is wall time; counting back from now keeps the
-// monotonic reading, and since bounds what a step of the clock can do.
+// frame describes the i-th received message, which arrived between since and now.
 func (m *messages) frame(i int, since, now time.Time, f *Frame) {
 	h := &m.headers[i]
 	f.Data = m.data[i*m.size : i*m.size+min(int(h.length), m.size)]
@@ -128,9 +126,7 @@ func (f *Frame) describe(c *unix.Cmsghdr, data []byte, since, now time.Time) {
 	switch {
 	case c.Level == unix.SOL_SOCKET && c.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
 		stamp := (*unix.Timespec)(unsafe.Pointer(&data[0]))
-		if ago := now.Round(0).Sub(time.Unix(stamp.Unix())); ago > 0 {
-			f.At = later(now.Add(-ago), since)
-		}
+		f.At = stamped(time.Unix(stamp.Unix()), since, now)
 	case c.Level == unix.SOL_PACKET && c.Type == unix.PACKET_AUXDATA && len(data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})):
 		aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&data[0]))
 		f.Length = int(aux.Len)

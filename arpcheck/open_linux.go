@@ -15,12 +15,15 @@ import (
 
 const ethernetEncap = "ether" // how netlink names ARPHRD_ETHER
 
-func open(name string) (*Prober, error) {
+func open(name string) (*Prober, error) { return openWith(name, true) }
+
+// openWith opens a Prober, on request without a receive ring.
+func openWith(name string, ringed bool) (*Prober, error) {
 	host, err := newKernelHost(name)
 	if err != nil {
 		return nil, fmt.Errorf("arpcheck: open %s: %w", name, err)
 	}
-	conn, err := openPacketConn(host.link)
+	conn, err := openPacketConn(host.link, ringed)
 	if err != nil {
 		return nil, fmt.Errorf("arpcheck: open %s: %w", name, errors.Join(err, host.Close()))
 	}

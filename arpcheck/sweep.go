@@ -36,16 +36,13 @@ const (
 // answers late. A host that did so is also asked alone for what it has not
 // answered.
 //
-// How much the receive buffer holds, it learns from the Conn if that has a method
-// ReadBuffer() (int, error) that returns its size in bytes, as that of Open has;
-// otherwise it takes it for 212,992 bytes, or 256 replies.
+// How many replies can wait, it learns from the Conn if that has a method Capacity()
+// int, as that of Open has, where they are 4,096; otherwise it takes them for 256.
 //
-// On one processor that also bore the nodes, it took 1.4 times as long to find all
-// pairs as to send the requests and read no reply, and 1.4 to 1.7 times the processor
-// time, with 3 to 200 nodes and up to 65,534 targets; reading alone makes that 1.2.
-// A silent target costs three requests. Internal/bench has the figures and measures
-// them again. The times in Results are those when the kernel received a frame, or at
-// most a millisecond and a batch of requests later.
+// On one processor that also bore the nodes, it took 1.3 times as long to find all
+// pairs as to send the requests and read no reply, and 1.3 to 1.5 times the processor
+// time, with 3 to 200 nodes and up to 65,534 targets. A silent target costs three
+// requests. Internal/bench has the figures and measures them again.
 //
 // The zero value of each field but Prober is a good choice.
 type Sweep struct {

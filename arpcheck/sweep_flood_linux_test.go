@@ -91,18 +91,17 @@ func TestLabSweepFlood(t *testing.T) {
 		return arpwire.Request(from.MAC(), from.Addr(), addr).Reply(mac)
 	}
 	for _, row := range []struct {
-		name string
-		next func(n int) arpwire.Packet
+		name, receiver string
+		next           func(n int) arpwire.Packet
 	}{
-		{"replies for other addresses", func(n int) arpwire.Packet { return toClient(madeUp(n), vip) }},
-		{"replies for one target", func(n int) arpwire.Packet { return toClient(madeUp(n), targets[0]) }},
-		{"replies of one MAC", func(n int) arpwire.Packet { return toClient(nodes[0].MAC(), targets[n%len(targets)]) }},
-		{"requests", func(n int) arpwire.Packet { return arpwire.Request(madeUp(n), targets[n%len(targets)], vip) }},
+		{"replies for other addresses", "ring", func(n int) arpwire.Packet { return toClient(madeUp(n), vip) }},
+		{"replies for one target", "queue", func(n int) arpwire.Packet { return toClient(madeUp(n), targets[0]) }},
+		{"replies of one MAC", "ring", func(n int) arpwire.Packet { return toClient(nodes[0].MAC(), targets[n%len(targets)]) }},
+		{"requests", "queue", func(n int) arpwire.Packet { return arpwire.Request(madeUp(n), targets[n%len(targets)], vip) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := openIn(t, from, "eth0")
+			p := receivers[row.receiver](t, from)
 			p.Wait = 500 * time.Millisecond
-			setReadBuffer(t, p, defaultBuffer)
 			before := inUse()
 			most := before
 			var last arpcheck.SweepProgress

@@ -19,9 +19,6 @@ import (
 // sweepRunsEnv is how often each size is swept in the lab; 3 unless it is set.
 const sweepRunsEnv = "STRICTARP_SWEEP_RUNS"
 
-// defaultBuffer is the receive buffer of a socket that asks for none: 256 replies.
-const defaultBuffer = 212992
-
 func sweepRuns(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(sweepRunsEnv)
@@ -51,12 +48,7 @@ func sweepLab(t testing.TB, nodes int, targets []netip.Addr) *netnstest.Host {
 	return from
 }
 
-func setReadBuffer(t testing.TB, p *arpcheck.Prober, bytes int) {
-	t.Helper()
-	require.NoError(t, p.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(bytes))
-}
-
-// Every pair is found, every time, with a receive buffer of the default size.
+// Every pair is found, every time, with a ring and with a queue of the default size.
 func TestLabSweepFindsEveryPair(t *testing.T) {
 	for _, row := range []struct{ targets, nodes int }{{306, 3}, {306, 50}, {4096, 3}, {306, 200}} {
 		t.Run(fmt.Sprintf("%dx%d", row.targets, row.nodes), func(t *testing.T) {
@@ -82,27 +74,25 @@ func TestLabSweepBehindASlowPort(t *testing.T) {
 // find all pairs.
 func sweepOften(t *testing.T, from *netnstest.Host, targets, nodes int) (took []time.Duration) {
 	t.Helper()
-	p, err := from.Open()
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, p.Close()) }()
-	p.Wait = labWait
-	setReadBuffer(t, p, defaultBuffer)
-	for range sweepRuns(t) {
-		begun := time.Now()
-		var last time.Time
-		var progress arpcheck.SweepProgress
-		results := sweepAll(t, arpcheck.Sweep{Prober: p, Progress: func(p arpcheck.SweepProgress) { progress = p }}, addrs(targets))
-		require.Len(t, results, targets)
-		for _, r := range results {
-			require.Len(t, r.Responders, nodes)
-			require.Empty(t, r.Reasons)
-			require.Equal(t, arpcheck.Multiple, r.Verdict)
-			if at := r.Responders[nodes-1].First; at.After(last) {
-				last = at
+	for name, open := range receivers {
+		p := open(t, from)
+		for range sweepRuns(t) {
+			begun := time.Now()
+			var last time.Time
+			var progress arpcheck.SweepProgress
+			results := sweepAll(t, arpcheck.Sweep{Prober: p, Progress: func(p arpcheck.SweepProgress) { progress = p }}, addrs(targets))
+			require.Len(t, results, targets)
+			for _, r := range results {
+				require.Len(t, r.Responders, nodes)
+				require.Empty(t, r.Reasons)
+				require.Equal(t, arpcheck.Multiple, r.Verdict)
+				if at := r.Responders[nodes-1].First; at.After(last) {
+					last = at
+				}
 			}
+			t.Logf("%s: all pairs after %s: %+v", name, last.Sub(begun), progress)
+			took = append(took, last.Sub(begun))
 		}
-		t.Logf("all pairs after %s: %+v", last.Sub(begun), progress)
-		took = append(took, last.Sub(begun))
 	}
 	return took
 }

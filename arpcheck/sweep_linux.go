@@ -50,35 +50,3 @@ func (k *kernelHost) Divisions() ([]netip.Prefix, error) {
 	}
 	return prefixes, nil
 }
-
-// ReadBuffer returns how many bytes of kernel memory received frames may take
-// until they are read. A Sweep goes by it.
-func (c *packetConn) ReadBuffer() (int, error) {
-	var size int
-	err := c.option(func(fd int) (err error) {
-		size, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
-		return err
-	})
-	if err != nil {
-		return 0, c.explain(err)
-	}
-	return size, nil
-}
-
-// SetReadBuffer sets what ReadBuffer returns. Without CAP_NET_ADMIN the kernel
-// grants at most twice net.core.rmem_max.
-func (c *packetConn) SetReadBuffer(bytes int) error {
-	half := bytes / 2 // the kernel doubles what it is asked for: socket(7)
-	err := c.option(func(fd int) error { return setReadBuffer(fd, half) })
-	if err != nil {
-		return c.explain(err)
-	}
-	return nil
-}
-
-func setReadBuffer(fd, half int) error {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, half) == nil {
-		return nil
-	}
-	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, half)
-}

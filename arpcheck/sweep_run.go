@@ -53,7 +53,7 @@ type sweep struct {
 	batch    []inquiry      // that is about to be sent
 	expect   []float64      // replies to each of batch
 	arena    []byte         // frames of batch
-	capacity int            // frames that the receive buffer holds
+	capacity int            // replies that wait at most
 	suspects []suspect
 	before   leftover
 	unknown  bool // requests were not seen that may have been answered
@@ -115,11 +115,6 @@ func (s *sweep) now() time.Duration { return time.Since(s.began) }
 func (s *sweep) runAll(ctx context.Context) error {
 	defer s.wakeWhenDone(ctx)()
 	err := s.start(ctx)
-	if h, ok := s.Conn.(hurrier); ok && err == nil {
-		if restore, err := h.hurryUp(); err == nil { // without it a sweep costs more
-			defer restore()
-		}
-	}
 	if err == nil {
 		err = s.loop(ctx)
 	}
@@ -129,14 +124,6 @@ func (s *sweep) runAll(ctx context.Context) error {
 	}
 	s.tell(true)
 	return err
-}
-
-// hurrier is a Conn that can make Receive cheaper, until the function that is returned
-// is called: Frame.At may be later than when a frame came by as much as the call before
-// took and a millisecond, and Frame.VLAN may be another than the frame's own, though
-// not 0.
-type hurrier interface {
-	hurryUp() (restore func(), err error)
 }
 
 // start learns the state of the interface, chooses senders and makes room.
@@ -154,12 +141,8 @@ func (s *sweep) start(ctx context.Context) error {
 	if len(s.senders) == 0 { // ctx has ended
 		s.senders = []Sender{{}}
 	}
-	readBuffer, err := s.readBuffer()
-	if err != nil {
-		return err
-	}
-	s.capacity = readBuffer / frameMemory
-	s.window = newWindow(readBuffer)
+	s.capacity = capacityOf(s.Conn)
+	s.window = newWindow(s.capacity)
 	s.pace = newPace(s.config.Rate, s.config.Bandwidth)
 	s.pairs = newPairs(len(s.addrs))
 	s.frames = make([]Frame, sweepReceiveBatch)
@@ -187,17 +170,12 @@ func (s *sweep) readOld() (err error) {
 	return nil
 }
 
-// readBuffer returns the size of the receive buffer in bytes.
-func (s *sweep) readBuffer() (int, error) {
-	c, ok := s.Conn.(interface{ ReadBuffer() (int, error) })
-	if !ok {
-		return defaultReadBuffer, nil
+// capacityOf returns how many replies wait in a Conn at most.
+func capacityOf(conn Conn) int {
+	if c, ok := conn.(interface{ Capacity() int }); ok {
+		return c.Capacity()
 	}
-	size, err := c.ReadBuffer()
-	if err != nil {
-		return 0, fmt.Errorf("read the size of the receive buffer: %w", err)
-	}
-	return size, nil
+	return defaultCapacity
 }
 
 // loop asks until all targets are settled, ctx ends or the link is down.

@@ -9,8 +9,8 @@ const (
 	// frameMemory is what an ARP reply takes of a socket's receive buffer in
 	// Linux, whose skb is as large as the smallest a driver allocates.
 	frameMemory = 832
-	// defaultReadBuffer is net.core.rmem_default of most kernels.
-	defaultReadBuffer = 212992
+	// defaultCapacity is what net.core.rmem_default of most kernels has room for.
+	defaultCapacity = 212992 / frameMemory
 	// backlogLength is how many received frames wait for a processor at most
 	// (net.core.netdev_max_backlog); what is beyond is lost without being counted
 	// by the socket. Switches have queues of that order too.
@@ -49,8 +49,8 @@ type window struct {
 }
 
 // newWindow leaves half of every queue free: others use them too.
-func newWindow(readBuffer int) window {
-	frames := max(readBuffer/frameMemory, 4)
+func newWindow(capacity int) window {
+	frames := max(capacity, 4)
 	budget, worst := float64(min(frames, backlogLength))/2, float64(frames)/2
 	return window{
 		budget: budget, worst: worst, full: [2]float64{budget, worst},

@@ -105,7 +105,7 @@ type ClaimEvent struct {
 //
 // It goes on while the interface is down and up again or is renamed. What it keeps
 // is bounded, whatever the segment sends. Where the Conn is a socket, a filter lets
-// only frames pass that name one of the addresses. Events come up to 60 ms late,
+// only frames pass that name one of the addresses. Events come up to 80 ms late,
 // since frames are read together.
 //
 // The error comes once and last: ctx's when it is done, one that matches
@@ -139,13 +139,6 @@ func (p *Prober) watch(ctx context.Context, o WatchOptions, yield func(ClaimEven
 	}
 	defer restore()
 	w := newWatcher(p, o, yield)
-	if g, ok := p.Conn.(gatherer); ok {
-		// Without it frames are read from the queue, which costs more.
-		if conn, scatter, err := g.gather(); err == nil {
-			w.listen.conn, w.pause = conn, 0
-			defer scatter()
-		}
-	}
 	defer w.listen.wakeWhenDone(ctx)()
 	err = w.run(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -161,12 +154,6 @@ type addrFilter interface {
 	filterAddrs(addrs []netip.Addr) error
 	// filterAll lets all ARP frames pass. It fails only if the Conn is closed.
 	filterAll()
-}
-
-// gatherer is a Conn that can hand over frames many at a time. The function that is
-// returned undoes it; until then only the Conn that is returned receives.
-type gatherer interface {
-	gather() (Conn, func(), error)
 }
 
 // filterAddrs keeps from the queue what does not name one of the addresses, where

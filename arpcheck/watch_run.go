@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// coalesce is how long frames are let gather before they are read, unless the Conn
-	// does that: it is the wake-ups that cost, not the frames.
-	coalesce = 10 * time.Millisecond
+	// coalesce is how long frames are let gather before they are read: it is the
+	// wake-ups that cost, not the frames.
+	coalesce = 80 * time.Millisecond
+	// gatherable is the capacity that this takes; with less they are left for less time.
+	gatherable = 4096
 	// heartbeat is how often the interface is looked at, and how long silence may
 	// last before a ClaimLost is noticed.
 	heartbeat = time.Second
@@ -23,6 +25,7 @@ type watcher struct {
 	WatchOptions
 	listen listener
 	pause  time.Duration // after frames were read
+	busy   bool          // frames were read last time
 	claims claimTable
 	limits limiter
 	yield  func(ClaimEvent, error) bool
@@ -34,7 +37,8 @@ type watcher struct {
 }
 
 func newWatcher(p *Prober, o WatchOptions, yield func(ClaimEvent, error) bool) *watcher {
-	w := &watcher{Prober: p, WatchOptions: o, listen: listener{conn: p.Conn}, pause: coalesce, yield: yield, link: p.Link}
+	w := &watcher{Prober: p, WatchOptions: o, listen: listener{conn: p.Conn}, yield: yield, link: p.Link}
+	w.pause = coalesce * time.Duration(min(capacityOf(p.Conn), gatherable)) / gatherable
 	w.limits = newLimiter(o.Every, o.MaxEvents, w.send)
 	w.claims = newClaimTable(o, func(e ClaimEvent) { w.limits.add(e, time.Now()) })
 	return w
@@ -55,15 +59,13 @@ func (w *watcher) run(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		err := w.listen.receive(ctx, w.tick, w.frame)
+		err := w.hear(ctx)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = nil
 		case errors.Is(err, ErrLinkDown):
 			w.setDown(true)
 			w.tick, err = time.Time{}, nil
-		case err == nil && !w.ended && w.pause > 0:
-			err = pause(ctx, w.pause)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -73,6 +75,23 @@ func (w *watcher) run(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// hear waits for frames, or where some came last time lets more gather.
+func (w *watcher) hear(ctx context.Context) (err error) {
+	if !w.busy {
+		err = w.listen.receive(ctx, w.tick, w.frame)
+		w.busy = err == nil
+		return err
+	}
+	if err := pause(ctx, w.pause); err != nil {
+		return err
+	}
+	w.busy = false
+	return w.listen.drain(func(f *Frame) {
+		w.busy = true
+		w.frame(f)
+	})
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -44,27 +44,6 @@ func FilterARP() []bpf.Instruction {
 	}
 }
 
-// TaggedRest is how many bytes FilterSweep leaves of a frame with a VLAN tag: no other
-// frame is so short.
-const TaggedRest = EthernetHeader - 1
-
-// FilterSweep is FilterARP for who can do without the auxiliary data of packet(7),
-// which costs a tenth of reading a frame: of a frame whose VLAN tag the kernel took
-// out it leaves TaggedRest, and of others all there is. A tag of VLAN 0 is one of
-// priority alone.
-func FilterSweep() []bpf.Instruction {
-	arp := FilterARP()
-	return append(arp[:len(arp)-1], // its jumps lead here
-		bpf.LoadExtension{Num: bpf.ExtVLANTagPresent}, // before Linux 6.0 a tag that is gone can be read still
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 4},
-		bpf.LoadExtension{Num: bpf.ExtVLANTag},
-		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: vlanMask},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		bpf.RetConstant{Val: TaggedRest},
-		bpf.RetConstant{Val: 1<<16 - 1},
-	)
-}
-
 // RawFilterARP returns FilterARP assembled, for setsockopt(2).
 func RawFilterARP() ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(FilterARP())

@@ -74,42 +74,6 @@ func TestFilterARP(t *testing.T) {
 	}
 }
 
-// FilterSweep accepts what FilterARP does, and leaves little of a frame with a VLAN
-// tag. The VM does not know tags that the kernel has taken out: what it would load
-// is put into the program.
-func TestFilterSweep(t *testing.T) {
-	t.Parallel()
-	reply := captured(t)["reply-kernel"]
-	for name, c := range map[string]struct {
-		present, tag uint32
-		want         int
-	}{
-		"untagged":              {0, 0, len(reply)},
-		"tag that is gone":      {0, 7, len(reply)},
-		"tagged":                {1, 7, arpwire.TaggedRest},
-		"tagged, with priority": {1, 0xe007, arpwire.TaggedRest},
-		"priority alone":        {1, 0xe000, len(reply)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			program := arpwire.FilterSweep()
-			for i, in := range program {
-				if load, ok := in.(bpf.LoadExtension); ok {
-					program[i] = bpf.LoadConstant{Dst: bpf.RegA, Val: map[bpf.Extension]uint32{bpf.ExtVLANTagPresent: c.present, bpf.ExtVLANTag: c.tag}[load.Num]}
-				}
-			}
-			vm, err := bpf.NewVM(program)
-			require.NoError(t, err)
-			got, err := vm.Run(reply)
-			require.NoError(t, err)
-			assert.Equal(t, c.want, min(got, len(reply)))
-			got, err = vm.Run(with(reply, 13, 0x35))
-			require.NoError(t, err)
-			assert.Zero(t, got, "RARP")
-		})
-	}
-}
-
 // genFrame draws frames that look enough like ARP to reach every branch, of any
 // length.
 func genFrame(t *rapid.T) []byte {

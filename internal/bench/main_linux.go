@@ -46,7 +46,6 @@ func main() {
 	flag.BoolVar(&c.slow, "slow", false, "sweep: put the client behind a port of 5 Mbit/s")
 	flag.BoolVar(&c.ask, "ask", false, "sweep: ask one node by unicast; nodes answer by proxy ARP, with its delay")
 	flag.BoolVar(&c.peers, "peers", false, "sweep: also run what loses replies or sees one responder: nmap, both arpings, mdlayher/arp, gopacket, arp-scan with its defaults")
-	flag.IntVar(&c.buffer, "buffer", 0, "sweep: its receive buffer in `bytes`, default as Open makes it")
 	flag.DurationVar(&c.listen, "listen", defaultListen, "watch: how long to listen, in `time` such as 5s")
 	flag.IntVar(&c.runs, "runs", 10, "`number` of turns")
 	flag.StringVar(&c.only, "only", "", "run only the first contender and those whose name matches a regular `expression`")

@@ -158,11 +158,6 @@ func proberOf(l *lab, name string, use func(context.Context, *arpcheck.Prober, f
 		}
 		defer func() { err = errors.Join(err, p.Close()) }()
 		p.Wait = linger
-		if l.buffer > 0 {
-			if err := p.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(l.buffer); err != nil {
-				return m, err
-			}
-		}
 		begun := time.Now()
 		var last time.Duration
 		m, err = timed(func() (pairs int, err error) {

@@ -76,13 +76,13 @@ func beside(ctx context.Context, noisy *netnstest.Host, long time.Duration, list
 	}()
 	ctx, cancel := context.WithTimeout(ctx, watchWarm+long)
 	defer cancel()
-	var before time.Duration
-	warm := time.AfterFunc(watchWarm, func() { before = cpu() })
+	warm := make(chan time.Duration, 1)
+	timer := time.AfterFunc(watchWarm, func() { warm <- cpu() })
 	m.found, err = listen(ctx)
-	if warm.Stop() {
+	if timer.Stop() {
 		return m, errors.Join(err, errors.New("the listener ended too early"))
 	}
-	m.all, m.end, m.cpu = long, long, cpu()-before
+	m.all, m.end, m.cpu = long, long, cpu()-<-warm
 	return m, err
 }
 
