@@ -36,6 +36,13 @@ func silenceTests() []ruleTest {
 			s.service("foreign", corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: &class}, corev1.LoadBalancerIngress{IP: "198.51.100.7"})
 		}, nil},
 		{"service-without-address", "pending", func(s *scene) { s.AddService("default/new", "", "w1") }, []string{"warning service-without-address@default/new"}},
+		{"service-without-address", "a class that nobody serves", func(s *scene) {
+			s.service("new", corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("example.com/nobody")})
+		}, []string{"warning service-without-address@default/new"}},
+		{"service-without-address", "a class that kube-vip serves", func(s *scene) {
+			s.service("new", corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("kube-vip.io/kube-vip-class")})
+			s.extra(kubeVIP("lb_class_only", "true"))
+		}, nil},
 		{"service-without-address", "no LoadBalancer", func(s *scene) { s.service("inner", corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}) }, nil},
 		{"no-ready-endpoint", "not ready", func(s *scene) {
 			s.Service(web).Endpoints[0].NotReady = true

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/strictarp/strictarp/metallb"
 )
 
@@ -108,6 +110,22 @@ func (v *view) judgedServices() []*metallb.Service {
 	return list
 }
 
+// unclaimed: a Service waits for an address, and nothing that was found serves its
+// loadBalancerClass.
+func (v *view) unclaimed(s *metallb.Service) []Finding {
+	if s.Type != string(corev1.ServiceTypeLoadBalancer) || s.Class == "" || s.Deleting || len(s.Addresses)+len(s.BadIngress) > 0 ||
+		len(v.elector.Announcers(s, netip.Addr{}, nil)) > 0 {
+		return nil
+	}
+	const rule = "service-without-address"
+	text := fmt.Sprintf("No program that was found serves the loadBalancerClass %q, so nobody gives the Service an address", s.Class)
+	if v.metallb.Speakers == nil {
+		return []Finding{v.unknown(rule, serviceSubject(s), NeedWorkloads, "%s.", text)}
+	}
+	return []Finding{v.reasonFinding(serviceSubject(s), metallb.Reason{Rule: metallb.RuleServiceWithoutAddress,
+		Object: metallb.Object{Kind: "Service", Namespace: s.Namespace, Name: s.Name}, Field: "spec.loadBalancerClass", Message: text})}
+}
+
 // checkElections is about why nobody is to announce a Service, or who is and
 // cannot.
 func checkElections(v *view) []Finding {
@@ -116,6 +134,7 @@ func checkElections(v *view) []Finding {
 	for _, s := range v.judgedServices() {
 		e := v.elect(s)
 		if !e.Mine {
+			found = append(found, v.unclaimed(s)...)
 			continue
 		}
 		reasons := e.Reasons

@@ -120,12 +120,32 @@ func checkRealInterface(v *view, n *node) []Finding {
 			}
 			f := v.newFinding("vip-on-real-interface", "", "%s has %s on %s: its kernel answers for it whatever arp_ignore is, besides whoever announces it.", n.name, p.addr, l.Name)
 			f.Evidence = n.evidence("%s dev %s", a.Prefix, l.Name)
-			f.Remedies = []Remedy{NewRemedy("Remove it, after whatever put it there is stopped.", Step{
-				Action: SetAddress, Node: n.name, Object: fmt.Sprintf("%s dev %s", a.Prefix, l.Name), From: Present, To: Absent})}
+			f.Remedies = []Remedy{v.takeOff(n, p, a, l)}
 			found = append(found, f)
 		}
 	}
 	return mergeBySubject(found)
+}
+
+// takeOff removes an address from a NIC. Of an address that no Service has and several
+// nodes hold, such as keepalived's, one may be right, and which is not known.
+func (v *view) takeOff(n *node, p *vip, a Address, l *Link) Remedy {
+	if on := p.onSegment(); len(p.services) == 0 && on > 1 && !v.expect(p).known {
+		return NewRemedy("Leave it on one host.", Step{Action: DoByHand, Object: fmt.Sprintf(
+			"%d nodes have %s: find out why what put it there is active on more than one of them, such as VRRP routers that do not hear each other", on, p.addr)})
+	}
+	return NewRemedy("Remove it, after whatever put it there is stopped.", Step{
+		Action: SetAddress, Node: n.name, Object: fmt.Sprintf("%s dev %s", a.Prefix, l.Name), From: Present, To: Absent})
+}
+
+// onSegment returns on how many NICs the VIP is.
+func (p *vip) onSegment() (on int) {
+	for _, h := range p.holders {
+		if h.link.segment() {
+			on++
+		}
+	}
+	return on
 }
 
 // elected reports whether another announcer that works by putting a VIP on the NIC of
@@ -138,11 +158,5 @@ func (v *view) elected(n *node, p *vip) bool {
 	if e := v.expect(p); e.known {
 		return e.right(n.name)
 	}
-	on := 0
-	for _, h := range p.holders {
-		if h.link.segment() {
-			on++
-		}
-	}
-	return on == 1 && (len(v.takers(p)) > 0 || len(p.services) == 0 && len(v.answering(p)) < 2)
+	return p.onSegment() == 1 && (len(v.takers(p)) > 0 || len(p.services) == 0 && len(v.answering(p)) < 2)
 }

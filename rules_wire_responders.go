@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/metallb"
 )
 
 // checkResponders is about who answers: one host or several, the right one or not.
@@ -118,16 +119,24 @@ func (v *view) splitBrain(p *vip, byHost map[string][]answer, names []string) (F
 		if n == nil {
 			continue
 		}
-		if k := v.kernel(n, p); !k.known || k.answers || k.onNIC {
-			continue
+		if k := v.kernel(n, p); k.known && (!k.answers && !k.onNIC || k.onNIC && v.bound(n, p)) {
+			announcing = append(announcing, name)
 		}
-		announcing = append(announcing, name)
 	}
 	if len(announcing) < 2 {
 		return Finding{}, false
 	}
 	return v.newFinding("split-brain", Subject(p.addr.String()),
-		"%s answer for %s although none of their kernels would: two announcers believe that they own it.", strings.Join(announcing, " and "), p.addr), true
+		"%s answer for %s, and not because of a service proxy: two announcers believe that they own it.", strings.Join(announcing, " and "), p.addr), true
+}
+
+// bound reports whether a program that takes the VIP and announces by putting it on a
+// NIC can have done so on a node.
+func (v *view) bound(n *node, p *vip) bool {
+	return slices.ContainsFunc(v.takers(p), func(c metallb.Controller) bool {
+		binds := c.Kind == metallb.KindKubeVIP || c.Kind == metallb.KindPureLB || c.Kind == metallb.KindKeepalived
+		return binds && c.Protocol == metallb.ProtocolLayer2 && (c.Nodes == nil || slices.Contains(c.Nodes, n.name))
+	})
 }
 
 // foreign: a MAC of no node answers. While MACs of nodes are missing it may be one

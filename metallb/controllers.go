@@ -20,9 +20,12 @@ type Controller struct {
 	Protocol Protocol `json:"protocol,omitempty"`
 	// PerService says that it elects a node for every Service by itself, so that
 	// Services that share an IP can end up on different nodes.
-	PerService bool    `json:"perService,omitempty"`
-	Handles    Handles `json:"handles"`
-	Holds      []Hold  `json:"holds,omitempty"` // which node it has chosen, where objects say so
+	PerService bool `json:"perService,omitempty"`
+	// Hashes says that it elects among Nodes by the hash of node and VIP, as OpenELB's
+	// speakers do from 0.6 on.
+	Hashes  bool    `json:"hashes,omitempty"`
+	Handles Handles `json:"handles"`
+	Holds   []Hold  `json:"holds,omitempty"` // which node it has chosen, where objects say so
 }
 
 // ControllerKind is the program that a Controller is. The zero ControllerKind is

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Rules about who else announces.
@@ -142,43 +141,4 @@ func (a Announcer) String() string {
 		text += fmt.Sprintf("; on %s by %s", a.Expected, a.Because)
 	}
 	return text + ")"
-}
-
-// Chosen returns the node that the controller has chosen for the VIP, by its
-// leases and by what it notes on objects, and what says so. Leases that ran out
-// before at do not count. Empty: nothing says so.
-func (c Controller) Chosen(svc Service, vip netip.Addr, at time.Time) (node, because string) {
-	key := svc.Namespace + "/" + svc.Name
-	lease := "cilium-l2announce-" + svc.Namespace + "-" + svc.Name
-	for _, h := range c.Holds {
-		switch {
-		case !h.Live(at) || h.Addr.IsValid() && h.Addr != vip || h.Service != "" && h.Service != key:
-		case c.Kind == KindCilium && !strings.HasSuffix(h.Object, "/"+lease):
-		// An election for each Service leaves the common lease without a meaning, and
-		// the other way round.
-		case c.Kind == KindKubeVIP && !h.Addr.IsValid() && c.PerService != (h.Service != ""):
-		default:
-			return h.Node, h.Object
-		}
-	}
-	for _, key := range chosenAnnotations(c.Kind) {
-		if value := svc.Annotations[key]; value != "" {
-			node, _, _ := strings.Cut(value, ",") // PureLB adds the interface
-			return strings.TrimSpace(node), "the annotation " + key
-		}
-	}
-	return "", ""
-}
-
-// chosenAnnotations are those by which a program notes the node on the Service.
-func chosenAnnotations(kind ControllerKind) []string {
-	switch kind {
-	case KindKubeVIP:
-		return []string{"kube-vip.io/vipHost"}
-	case KindPureLB:
-		return []string{"purelb.io/announcing-IPv4", "purelb.io/announcing-IPv6", "purelb.io/announcing-node"}
-	case KindOpenELB:
-		return []string{"layer2.openelb.kubesphere.io/v1alpha1"}
-	}
-	return nil
 }

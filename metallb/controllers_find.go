@@ -25,7 +25,7 @@ import (
 // and objects that cannot be read are passed over. The result is sorted and not
 // nil.
 func FindControllers(objs ...runtime.Object) []Controller {
-	in := inventory{configs: map[string]*corev1.ConfigMap{}}
+	in := inventory{configs: map[string]*corev1.ConfigMap{}, kubeVIPLeases: map[string]string{}}
 	for _, o := range objs {
 		in.add(o)
 	}
@@ -33,7 +33,7 @@ func FindControllers(objs ...runtime.Object) []Controller {
 	for _, w := range in.workloads {
 		if c, ok := in.identify(w); ok && (w.kind != "pod" || !in.inSet(w)) {
 			c.Namespace, c.Name = w.namespace, w.kind+"/"+w.name
-			c.Nodes = in.nodesOf(w)
+			c.Nodes = in.nodesOf(w, c.Hashes)
 			found = append(found, c)
 		}
 	}
@@ -91,6 +91,8 @@ type inventory struct {
 	leases    []*coordinationv1.Lease
 	configs   map[string]*corev1.ConfigMap // by name; only those that are asked for
 	custom    []*unstructured.Unstructured
+
+	kubeVIPLeases map[string]string // by Service: the lease that it is annotated with
 }
 
 // workload is what runs a program: a DaemonSet, a Deployment, or a pod that
@@ -125,6 +127,10 @@ func (in *inventory) add(obj runtime.Object) {
 		}
 	case *corev1.Node:
 		in.nodes = append(in.nodes, o)
+	case *corev1.Service:
+		if name := o.Annotations[kubeVIPLease]; name != "" {
+			in.kubeVIPLeases[o.Namespace+"/"+o.Name] = name
+		}
 	case *coordinationv1.Lease:
 		in.leases = append(in.leases, o)
 	case *corev1.ConfigMap:
@@ -191,6 +197,8 @@ func typed(u *unstructured.Unstructured) runtime.Object {
 		to = &corev1.Pod{}
 	case "Node.":
 		to = &corev1.Node{}
+	case "Service.":
+		to = &corev1.Service{}
 	case "ConfigMap.":
 		to = &corev1.ConfigMap{}
 	case "Lease.coordination.k8s.io":
@@ -222,8 +230,9 @@ func (in *inventory) inSet(pod workload) bool {
 	})
 }
 
-// nodesOf returns the nodes where pods of the workload are, sorted.
-func (in *inventory) nodesOf(w workload) []string {
+// nodesOf returns the nodes where pods of the workload are, on request only those
+// that are ready, sorted.
+func (in *inventory) nodesOf(w workload, ready bool) []string {
 	var nodes []string
 	if w.selector == nil {
 		if w.spec.NodeName != "" {
@@ -232,7 +241,7 @@ func (in *inventory) nodesOf(w workload) []string {
 		return nodes
 	}
 	for _, p := range in.pods {
-		if p.Namespace == w.namespace && p.Spec.NodeName != "" && w.selector.Matches(labels.Set(p.Labels)) {
+		if p.Namespace == w.namespace && p.Spec.NodeName != "" && w.selector.Matches(labels.Set(p.Labels)) && (!ready || podReady(p)) {
 			nodes = append(nodes, p.Spec.NodeName)
 		}
 	}

@@ -2,6 +2,7 @@ package metallb
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (in *inventory) identifyContainer(w workload, c container) (Controller, boo
 		return Controller{Kind: KindPureLB, Protocol: ProtocolLayer2, Handles: Handles{Annotations: []string{"purelb.io/allocated-by=PureLB"}},
 			Why: "PureLB's node agent announces what PureLB has allocated"}, true
 	case base == "openelb" || base == "openelb-manager" || base == "openelb-speaker":
-		return in.openELB(), true
+		return in.openELB(c), true
 	case strings.HasSuffix(path, "calico/node"):
 		return in.calico()
 	case strings.Contains(base, "antrea") && (w.name == "antrea-agent" || w.labels["component"] == "antrea-agent"):
@@ -85,7 +86,8 @@ func (in *inventory) kubeVIP(w workload, c container) (Controller, bool) {
 			found.Handles.Addresses = []netip.Addr{a}
 		}
 		found.Why = "kube-vip holds the control plane's address"
-		found.Holds = in.leaseHolds(w.namespace, c.setting("leaseName", "vip_leasename", "plndr-cp-lock"), found.Handles.Addresses)
+		namespace, name := leaseOf(c.setting("leaseName", "vip_leasename", "plndr-cp-lock"), w.namespace)
+		found.Holds = in.leaseHolds(namespace, name, found.Handles.Addresses)
 	}
 	if services {
 		found.Why = "kube-vip serves Services (svc_enable)"
@@ -107,21 +109,38 @@ func (h *Handles) takeAsKubeVIP(c container) {
 	h.Ignores = []string{"kube-vip.io/ignore=true"}
 }
 
-// kubeVIPHolds returns the lease for all Services and those of Services of their
-// own, which stand in the Services' namespaces (pkg/lease/lease.go).
+// kubeVIPHolds returns the lease for all Services, and those of Services of their
+// own: by default kubevip-NAME in the Service's namespace, or what the Service's
+// annotation says (pkg/lease/lease.go).
 func (in *inventory) kubeVIPHolds(w workload, c container) []Hold {
-	holds := in.leaseHolds(w.namespace, c.setting("servicesLeaseName", "svc_leasename", "plndr-svcs-lock"), nil)
-	for _, l := range in.leases {
-		svc, ok := strings.CutPrefix(l.Name, "kubevip-")
-		if !ok {
-			continue
-		}
-		for _, h := range in.leaseHolds(l.Namespace, l.Name, nil) {
-			h.Service = l.Namespace + "/" + svc
+	namespace, name := leaseOf(c.setting("servicesLeaseName", "svc_leasename", "plndr-svcs-lock"), w.namespace)
+	holds := in.leaseHolds(namespace, name, nil)
+	own := func(service, namespace, name string) {
+		for _, h := range in.leaseHolds(namespace, name, nil) {
+			h.Service = service
 			holds = append(holds, h)
 		}
 	}
+	for _, l := range in.leases {
+		service, ok := strings.CutPrefix(l.Name, "kubevip-")
+		if key := l.Namespace + "/" + service; ok && in.kubeVIPLeases[key] == "" {
+			own(key, l.Namespace, l.Name)
+		}
+	}
+	for _, service := range slices.Sorted(maps.Keys(in.kubeVIPLeases)) {
+		home, _, _ := strings.Cut(service, "/")
+		namespace, name := leaseOf(in.kubeVIPLeases[service], home)
+		own(service, namespace, name)
+	}
 	return holds
+}
+
+// leaseOf takes apart a lease's name, which may begin with a namespace.
+func leaseOf(text, home string) (namespace, name string) {
+	if namespace, name, ok := strings.Cut(text, "/"); ok {
+		return namespace, name
+	}
+	return home, text
 }
 
 // ciliumPolicies returns a controller for each CiliumL2AnnouncementPolicy that
@@ -159,8 +178,12 @@ func (in *inventory) ciliumPolicies() []Controller {
 	return found
 }
 
-func (in *inventory) openELB() Controller {
-	c := Controller{Kind: KindOpenELB, Handles: Handles{Annotations: []string{"lb.kubesphere.io/v1alpha1=openelb"}},
+// openELB returns OpenELB. From 0.6 on a DaemonSet of speakers announces, and elects
+// by itself if layer 2 is on (pkg/speaker/layer2/options.go); before, its manager
+// announced and noted the node on the Service (pkg/controllers/lb/controller.go, 0.5).
+func (in *inventory) openELB(from container) Controller {
+	_, base := from.image()
+	c := Controller{Hashes: base == "openelb-speaker" && from.flag("enable-layer2", "false") == "true", Kind: KindOpenELB, Handles: Handles{Annotations: []string{"lb.kubesphere.io/v1alpha1=openelb"}},
 		Why: "OpenELB announces Services that are annotated for it"}
 	for _, eip := range in.ofKind("Eip", "network.kubesphere.io") {
 		switch field(eip, "spec")["protocol"] {

@@ -273,7 +273,7 @@ func TestControllerChosen(t *testing.T) {
 	vip := netip.MustParseAddr("192.0.2.9")
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	svc := metallb.Service{Namespace: "default", Name: "web", Annotations: metallb.Labels{
-		"kube-vip.io/vipHost": "noted", "purelb.io/announcing-IPv4": "p1, eth0", "layer2.openelb.kubesphere.io/v1alpha1": "o1"}}
+		"kube-vip.io/vipHost": "noted", "purelb.io/announcing-IPv4": "p1,eth0", "layer2.openelb.kubesphere.io/v1alpha1": "o1"}}
 	common := metallb.Hold{Object: "lease/kube-system/plndr-svcs-lock", Node: "n1", Renewed: at, Duration: 15 * time.Second}
 	own := metallb.Hold{Object: "lease/default/kubevip-web", Node: "n2", Service: "default/web"}
 	for name, tc := range map[string]struct {
@@ -297,6 +297,86 @@ func TestControllerChosen(t *testing.T) {
 			node, because := tc.c.Chosen(svc, vip, at.Add(tc.after))
 			assert.Equal(t, tc.want, node)
 			assert.Equal(t, node == "", because == "")
+		})
+	}
+}
+
+// Who holds kube-vip's common lease announces a Local Service only with an endpoint.
+func TestControllerChosenByKubeVIPLocal(t *testing.T) {
+	t.Parallel()
+	svc := metallb.Service{Namespace: "default", Name: "web", Policy: metallb.PolicyLocal, Endpoints: []metallb.Endpoint{{Node: "n2", Ready: true}}}
+	unseen := svc
+	unseen.Endpoints = nil
+	for name, tc := range map[string]struct {
+		hold       metallb.Hold
+		perService bool
+		svc        metallb.Service
+		want       string
+	}{
+		"no endpoint there":    {metallb.Hold{Object: "l", Node: "n1"}, false, svc, ""},
+		"an endpoint there":    {metallb.Hold{Object: "l", Node: "n2"}, false, svc, "n2"},
+		"endpoints not seen":   {metallb.Hold{Object: "l", Node: "n1"}, false, unseen, "n1"},
+		"an election for each": {metallb.Hold{Object: "l", Node: "n1", Service: "default/web"}, true, svc, "n1"},
+		"Cluster, no endpoint": {metallb.Hold{Object: "l", Node: "n1"}, false, metallb.Service{Endpoints: svc.Endpoints}, "n1"},
+	} {
+		c := metallb.Controller{Kind: metallb.KindKubeVIP, PerService: tc.perService, Holds: []metallb.Hold{tc.hold}}
+		got, _ := c.Chosen(tc.svc, netip.MustParseAddr("192.0.2.9"), time.Time{})
+		assert.Equal(t, tc.want, got, name)
+	}
+}
+
+// What PureLB notes of several addresses, or in older versions of one.
+func TestControllerChosenByPureLB(t *testing.T) {
+	t.Parallel()
+	c := metallb.Controller{Kind: metallb.KindPureLB}
+	vip := netip.MustParseAddr("192.0.2.9")
+	for value, want := range map[string]string{
+		"":                                     "",
+		"p1,eth0":                              "p1",
+		"p1":                                   "p1",
+		"p1,eth0,192.0.2.9":                    "p1",
+		"p1,eth0,192.0.2.8":                    "",
+		"p1,e,0,192.0.2.8 p2,e,0,192.0.2.9":    "p2",
+		"p1,eth0 p2,eth0":                      "", // whose, it does not say
+		"p1,eth0,2001:db8::1 p2,eth0,nonsense": "",
+	} {
+		got, _ := c.Chosen(metallb.Service{Annotations: metallb.Labels{"purelb.io/announcing-IPv4": value}}, vip, time.Time{})
+		assert.Equal(t, want, got, value)
+	}
+}
+
+// The order of the nodes was made by sha256sum.
+func TestControllerChosenByOpenELB(t *testing.T) {
+	t.Parallel()
+	vip := netip.MustParseAddr("10.0.3.20")
+	c := metallb.Controller{Kind: metallb.KindOpenELB, Hashes: true, Nodes: []string{"w1", "w2", "w3"}}
+	local := func(nodes ...string) metallb.Service {
+		svc := metallb.Service{Policy: metallb.PolicyLocal, Endpoints: []metallb.Endpoint{}}
+		for _, n := range nodes {
+			svc.Endpoints = append(svc.Endpoints, metallb.Endpoint{Node: n, Ready: n != "w3"})
+		}
+		return svc
+	}
+	for name, tc := range map[string]struct {
+		c    metallb.Controller
+		svc  metallb.Service
+		vip  netip.Addr
+		want string
+	}{
+		"all":                         {c, metallb.Service{}, vip, "w3"},
+		"Local":                       {c, local("w1", "w2", "w3"), vip, "w2"},
+		"Local, one":                  {c, local("w1"), vip, "w1"},
+		"Local, none":                 {c, local(), vip, ""},
+		"Local, endpoints not seen":   {c, metallb.Service{Policy: metallb.PolicyLocal}, vip, ""},
+		"any address":                 {c, metallb.Service{}, netip.Addr{}, ""},
+		"no speaker":                  {metallb.Controller{Kind: metallb.KindOpenELB, Hashes: true}, metallb.Service{}, vip, ""},
+		"without election, as in 0.5": {metallb.Controller{Kind: metallb.KindOpenELB, Nodes: c.Nodes}, metallb.Service{}, vip, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, because := tc.c.Chosen(tc.svc, tc.vip, time.Time{})
+			assert.Equal(t, tc.want, got)
+			assert.Equal(t, got == "", because == "")
 		})
 	}
 }

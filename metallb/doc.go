@@ -12,6 +12,12 @@
 // election ends, at the interfaces of the elected node, and [State.After] with
 // what would be if nodes left.
 //
+// [State.Controllers] are the other programs that can announce VIPs, and
+// [Controller.Chosen] says which node they chose: kube-vip and Cilium by leases, PureLB
+// and OpenELB up to 0.5 by annotations, OpenELB from 0.6 on by an election that is
+// computed here. ServiceLB uses nodes' own addresses. What keepalived elects no object
+// shows.
+//
 // What speakers report is read but not believed: see [State.Statuses] and
 // [State.Events]. Announcing by BGP, IPv6 neighbour discovery on the wire and the
 // allocation of addresses are out of scope.

@@ -98,11 +98,7 @@ func speaker(pod *corev1.Pod, container *corev1.Container) Speaker {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		read.OwnerUID = string(owner.UID)
 	}
-	for _, cond := range pod.Status.Conditions {
-		if cond.Type == corev1.PodReady {
-			read.Ready = cond.Status == corev1.ConditionTrue
-		}
-	}
+	read.Ready = podReady(pod)
 	for _, st := range pod.Status.ContainerStatuses {
 		if st.Name != container.Name {
 			continue
@@ -241,4 +237,10 @@ func imageTag(image string) string {
 		return image[i+1:]
 	}
 	return ""
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
