@@ -29,7 +29,7 @@ const (
 
 var (
 	few    = config{what: "sweep", targets: 306, nodes: 3}
-	peered = config{what: "sweep", targets: 306, nodes: 3, peers: true, only: "^arpcheck|^arp-scan"}
+	peered = config{what: "sweep", targets: 306, nodes: 3, peers: true, only: "^arpcheck|^default"}
 	many   = config{what: "sweep", targets: 306, nodes: 200}
 	sixty  = config{what: "sweep", targets: 65534, nodes: 3}
 	slow   = config{what: "sweep", targets: 4096, nodes: 3, slow: true, only: "^arpcheck|^the wire"}
@@ -62,7 +62,7 @@ var goals = []goal{
 	{sparse, "65534, 2048 held, pairs missed", "two rounds", "", missing, 0},
 	{proxy, "306 asked of a proxy, ms", "arpcheck.AskAll", "", duration, 5},
 	{proxy, "306 asked of a proxy, missed", "arpcheck.AskAll", "", missing, 0},
-	{peered, "306 x 3, time to arp-scan's defaults", "arpcheck.Sweep", "arp-scan", duration, 0.01},
+	{peered, "306 x 3, time to arp-scan's defaults", "arpcheck.Sweep", "default", duration, 0.01},
 	{files, "1000 interfaces, time to openat", "sysctl.ReadARP", "files by openat", duration, 1. / 6},
 	{files, "1000 interfaces, time to os.ReadFile", "sysctl.ReadARP", "files by os.ReadFile", duration, 1. / 15},
 	{files, "1000 interfaces, time to sysctl -a", "sysctl.ReadARP", "program", duration, 1. / 400},

@@ -36,7 +36,11 @@ func scans(l *lab) []contender {
 func scanOf(l *lab, settings ...string) contender {
 	args := append([]string{"--interface=" + netnstest.NIC, "--file=-", "--numeric", "--plain", "--quiet"}, settings...)
 	list := l.list()
-	return contender{name: strings.Join(append([]string{"arp-scan"}, settings...), " "), run: func(ctx context.Context) (measurement, error) {
+	name := strings.Join(append([]string{"arp-scan"}, settings...), " ")
+	if len(settings) == 0 {
+		name = "default: arp-scan, 500 requests/s"
+	}
+	return contender{name: name, run: func(ctx context.Context) (measurement, error) {
 		cmd := exec.CommandContext(ctx, "arp-scan", args...)
 		cmd.Stdin = strings.NewReader(list)
 		seen := pairs{}
