@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
 
 // documentVersion is that of the JSON form of document.
@@ -150,7 +151,7 @@ func (a *app) render(r result) ([]byte, error) {
 	case "name":
 		var b strings.Builder
 		for _, name := range r.names {
-			b.WriteString(visible(name) + "\n")
+			b.WriteString(safetext.Visible(name) + "\n")
 		}
 		return []byte(b.String()), nil
 	}
@@ -205,7 +206,7 @@ func toYAML(data any) ([]byte, error) {
 // and around what escapeYAML escapes.
 func restyle(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, hides) {
+	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, safetext.Hides) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, child := range n.Content {
