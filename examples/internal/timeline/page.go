@@ -1,0 +1,227 @@
+package timeline
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/strictarp/strictarp/arpcheck"
+)
+
+// Page is what a page says beside the timeline. Its texts may be foreign.
+type Page struct {
+	Program string     // which made it, such as "whoanswers"
+	Target  netip.Addr // the address that was asked for
+	Verdict Judgement
+	Text    string // the verdict in words
+	// Ended says why the soak ended before its time, such as an error or that it was
+	// interrupted; empty if it did not.
+	Ended    string
+	Plan     string // how it was asked, such as "every 1s for 10m"
+	Expected string // who should answer, and who says so; empty if that is not known
+	Findings []Finding
+	Made     time.Time // now
+}
+
+// Finding is a conclusion of the program.
+type Finding struct {
+	Severity string // error, warning, info or unknown
+	Rule     string
+	Message  string
+}
+
+//go:embed page.gohtml
+var pageSource string
+
+//go:embed page.css
+var style string
+
+// view is what the template shows.
+type view struct {
+	Page
+	Policy   string // Content-Security-Policy
+	Style    template.CSS
+	Word     string // the verdict in a word
+	Class    string
+	Asked    string
+	When     string
+	Figures  []figure
+	Hosts    []hostRow
+	Parts    []part
+	Span     string // what a cell is
+	Many     bool   // a cell has several looks
+	Striped  bool
+	Wrong    bool // an unexpected host is to be seen
+	HasCache bool
+	HasCheck bool
+	Slowest  string
+	Spells   []row
+	Rest     *row // spells that are left out
+	Rows     []row
+}
+
+// figure is a number that sums up.
+type figure struct {
+	Value, Label string
+	Bad          bool
+}
+
+// hostRow tells of a host in the legend.
+type hostRow struct {
+	Letter, Class string
+	Striped       bool
+	Notch         bool
+	MAC, Node     string
+	Right         string
+	Answered      int
+	Share         string
+}
+
+// WriteHTML writes a page that needs no other file and no network, whose policy
+// forbids scripts and requests, and in which all text is only text.
+func (t *Timeline) WriteHTML(w io.Writer, p Page) error {
+	page, err := template.New("page").Parse(pageSource)
+	if err != nil {
+		return fmt.Errorf("make the page: %w", err)
+	}
+	if err := page.Execute(w, t.view(p)); err != nil {
+		return fmt.Errorf("make the page: %w", err)
+	}
+	return nil
+}
+
+func (t *Timeline) view(p Page) view {
+	p.Text, p.Ended, p.Plan, p.Expected = short(p.Text, maxText), short(p.Ended, maxText), short(p.Plan, maxText), short(p.Expected, maxText)
+	findings := make([]Finding, 0, len(p.Findings))
+	for _, f := range p.Findings[:min(len(p.Findings), maxSpells)] {
+		findings = append(findings, Finding{short(f.Severity, maxName), short(f.Rule, maxName), short(f.Message, maxText)})
+	}
+	p.Findings = findings
+	hash := sha256.Sum256([]byte(style))
+	v := view{
+		Page: p, Style: template.CSS(style), // our own
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'",
+		Asked:  t.asked(), When: t.when(), Figures: t.figures(), Hosts: t.legend(), Rows: t.rows(),
+		Span: t.span(), Many: t.per > 1, Striped: len(t.hosts) > maxHosts/2,
+	}
+	v.Word, v.Class = verdictWord(p.Verdict)
+	picture := t.picture(v.Rows)
+	v.Parts, v.HasCache, v.HasCheck, v.Slowest = picture.parts(), picture.cache, picture.check, latency(picture.slowest)
+	for i := range t.hosts {
+		v.Wrong = v.Wrong || t.isUnexpected(i)
+	}
+	spells, rest := t.spells()
+	v.Spells = spells
+	if rest.looks > 0 {
+		r := t.row(&rest)
+		v.Rest = &r
+	}
+	return v
+}
+
+// maxText is how many characters of a text of the program are shown.
+const maxText = 1000
+
+func verdictWord(j Judgement) (word, class string) {
+	switch j {
+	case Good:
+		return "Good", "good"
+	case Bad:
+		return "Not good", "bad"
+	}
+	return "Undecided", "unsure"
+}
+
+// asked says who asked.
+func (t *Timeline) asked() string {
+	v := t.vantage
+	if v.Interface == "" {
+		return ""
+	}
+	text := "on " + short(v.Interface, maxName)
+	if v.Sender.Addr.IsValid() {
+		text += " as " + v.Sender.Addr.String()
+	}
+	text += " (" + v.MAC.String() + ")"
+	if v.Vantage != "" {
+		text += " from " + short(v.Vantage, maxName)
+	}
+	return text
+}
+
+func (t *Timeline) when() string {
+	if len(t.cells) == 0 {
+		return "no look was completed"
+	}
+	last := t.cells[len(t.cells)-1].to
+	return fmt.Sprintf("%s to %s UTC, %s", t.start.UTC().Format(time.DateTime), last.UTC().Format(time.DateTime), last.Sub(t.start).Round(time.Second))
+}
+
+// span says what a cell is.
+func (t *Timeline) span() string {
+	switch {
+	case t.per == 1:
+		return "one look"
+	case t.every == 0:
+		return fmt.Sprintf("%d looks", t.per)
+	}
+	return fmt.Sprintf("%s, which is %d looks", time.Duration(t.per)*t.every, t.per)
+}
+
+func (t *Timeline) figures() []figure {
+	s := &t.sum
+	list := []figure{
+		{fmt.Sprint(s.Samples), "looks", false},
+		{fmt.Sprint(t.faulty), "with a fault", t.faulty > 0},
+		{fmt.Sprint(t.unsure), "undecided", false},
+		{fmt.Sprint(s.Several), "answered by several MACs", s.Several > 0},
+		{fmt.Sprint(s.Flips), "flips of the first to answer", s.Flips > 1},
+		{fmt.Sprint(s.Silent), "silent", s.Silent > 0},
+		{s.LongestSilence.Round(10 * time.Millisecond).String(), "longest silence", s.LongestSilence > 0},
+		{fmt.Sprint(s.Gratuitous), "gratuitous frames", false},
+		{fmt.Sprint(s.Skipped), "skipped", false},
+	}
+	if s.Checks > 0 {
+		list = append(list,
+			figure{fmt.Sprintf("%d of %d", s.Failures, s.Checks), "checks failed", s.Failures > 0},
+			figure{fmt.Sprint(s.FailuresWrongMAC), "of them with a wrong MAC cached", s.FailuresWrongMAC > 0},
+			figure{fmt.Sprint(s.FailuresRightMAC), "of them with the expected MAC cached", false},
+		)
+		if s.Failures < s.Checks {
+			list = append(list, figure{latency(s.MeanLatency()) + " / " + latency(s.MaxLatency), "mean / slowest check that succeeded", false})
+		}
+	}
+	return list
+}
+
+func (t *Timeline) legend() []hostRow {
+	answered := map[arpcheck.MAC]int{}
+	for _, m := range t.sum.MACs {
+		answered[m.MAC] = m.Answered
+	}
+	rows := make([]hostRow, 0, len(t.hosts))
+	for i, h := range t.hosts {
+		r := hostRow{
+			Letter: letter(i), Class: hostClass(i), Striped: i >= maxHosts/2, Notch: t.isUnexpected(i),
+			MAC: h.mac.String(), Node: short(h.known.Node, maxName), Answered: answered[h.mac], Share: "–",
+		}
+		if r.Answered > 0 {
+			r.Share = fmt.Sprintf("%.0f %%", 100*t.sum.Share(h.mac))
+		}
+		switch h.known.Right {
+		case Expected:
+			r.Right = "expected"
+		case Unexpected:
+			r.Right = "not expected"
+		default:
+			r.Right = "not known"
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
