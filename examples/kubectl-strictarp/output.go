@@ -155,20 +155,21 @@ func (a *app) render(r result) ([]byte, error) {
 		}
 		return []byte(b.String()), nil
 	}
-	p := &page{width: a.width, wide: a.output == "wide", color: a.colored()}
+	p := &page{width: a.width, wide: a.output == "wide", color: a.colored(a.outTerminal)}
 	r.text(p)
 	return []byte(p.String()), nil
 }
 
-// colored says whether text is coloured (no-color.org).
-func (a *app) colored() bool {
+// colored says whether text is coloured that goes to a terminal, or does not
+// (no-color.org).
+func (a *app) colored(terminal bool) bool {
 	switch a.color {
 	case "always":
 		return true
 	case "never":
 		return false
 	}
-	return a.outTerminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+	return terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }
 
 func marshal(data any, indent string) ([]byte, error) {

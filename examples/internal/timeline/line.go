@@ -15,6 +15,9 @@ var colors = [...]string{"34", "33", "32", "35", "36", "37"}
 func (t *Timeline) Line(color bool) string {
 	p := paint(color)
 	l, s := t.last, t.flags
+	if t.sum.Samples == 0 {
+		return ""
+	}
 	line := l.At.UTC().Format(time.TimeOnly) + " "
 	switch {
 	case s.unsure:

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/strictarp/strictarp/arpcheck"
@@ -159,7 +160,7 @@ func (t *Timeline) when() string {
 		return "no look was completed"
 	}
 	last := t.cells[len(t.cells)-1].to
-	return fmt.Sprintf("%s to %s UTC, %s", t.start.UTC().Format(time.DateTime), last.UTC().Format(time.DateTime), last.Sub(t.start).Round(time.Second))
+	return fmt.Sprintf("%s to %s UTC, %s", t.start.UTC().Format(time.DateTime), last.UTC().Format(time.DateTime), brief(last.Sub(t.start).Round(time.Second)))
 }
 
 // span says what a cell is.
@@ -170,7 +171,7 @@ func (t *Timeline) span() string {
 	case t.every == 0:
 		return fmt.Sprintf("%d looks", t.per)
 	}
-	return fmt.Sprintf("%s, which is %d looks", time.Duration(t.per)*t.every, t.per)
+	return fmt.Sprintf("%s, which is %d looks", brief(time.Duration(t.per)*t.every), t.per)
 }
 
 func (t *Timeline) figures() []figure {
@@ -189,14 +190,37 @@ func (t *Timeline) figures() []figure {
 	if s.Checks > 0 {
 		list = append(list,
 			figure{fmt.Sprintf("%d of %d", s.Failures, s.Checks), "checks failed", s.Failures > 0},
-			figure{fmt.Sprint(s.FailuresWrongMAC), "of them with a wrong MAC cached", s.FailuresWrongMAC > 0},
-			figure{fmt.Sprint(s.FailuresRightMAC), "of them with the expected MAC cached", false},
+			figure{fmt.Sprint(s.FailuresWrongMAC), "failed with a wrong MAC cached", s.FailuresWrongMAC > 0},
+			figure{fmt.Sprint(s.FailuresRightMAC), "failed with the expected one", false},
 		)
 		if s.Failures < s.Checks {
-			list = append(list, figure{latency(s.MeanLatency()) + " / " + latency(s.MaxLatency), "mean / slowest check that succeeded", false})
+			list = append(list, figure{latency(s.MeanLatency()), "mean of checks that succeed", false}, figure{latency(s.MaxLatency), "slowest of them", false})
 		}
 	}
 	return list
+}
+
+// percent never rounds to none or all what is not.
+func percent(share float64) string {
+	switch {
+	case share == 0 || share == 1:
+	case share < 0.01:
+		return "< 1 %"
+	case share > 0.99:
+		return "> 99 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// brief writes 2m for 2m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 func (t *Timeline) legend() []hostRow {
@@ -211,7 +235,7 @@ func (t *Timeline) legend() []hostRow {
 			MAC: h.mac.String(), Node: short(h.known.Node, maxName), Answered: answered[h.mac], Share: "–",
 		}
 		if r.Answered > 0 {
-			r.Share = fmt.Sprintf("%.0f %%", 100*t.sum.Share(h.mac))
+			r.Share = percent(t.sum.Share(h.mac))
 		}
 		switch h.known.Right {
 		case Expected:

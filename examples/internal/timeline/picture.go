@@ -63,7 +63,7 @@ const (
 	crossPath   = "M2 2L8 8M8 2L2 8"
 	upPath      = "M2.5 1L5 7H0Z"
 	diamondPath = "M7.5 1L10 4.5L7.5 8L5 4.5Z"
-	notchPath   = "M5.5 0H10V4.5Z"
+	notchPath   = "M6 0H10V4Z"
 	cornerPath  = "M0 5.5V10H4.5Z"
 	stripePath  = "M0 4L4 0M0 9L9 0M3 10L10 3M7.5 10L10 7.5"
 )
