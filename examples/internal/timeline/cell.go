@@ -10,6 +10,7 @@ import (
 type cell struct {
 	from, to       time.Time // of the first and last look
 	looks, skipped int
+	order          []int  // who answered, if it is one look
 	won, answered  counts // rounds, looks
 	cached         counts // looks
 	uncached       int    // looks at the cache that found no entry
@@ -37,6 +38,10 @@ const maxNotes = 4
 
 func (c *cell) add(l Look, s seen) {
 	c.looks++
+	c.order = nil
+	if c.looks == 1 {
+		c.order = s.answered
+	}
 	for _, i := range s.answered {
 		c.answered[i]++
 	}
@@ -97,11 +102,12 @@ func (c *cell) note(n note) {
 
 // merge takes in the cell that follows.
 func (c *cell) merge(next cell) {
-	if next.looks > 0 {
-		if c.looks == 0 {
-			c.from = next.from
-		}
-		c.to = next.to
+	switch {
+	case next.looks == 0:
+	case c.looks == 0:
+		c.from, c.to, c.order = next.from, next.to, next.order
+	default:
+		c.to, c.order = next.to, nil
 	}
 	for i := range c.won {
 		c.won[i] += next.won[i]
@@ -129,34 +135,34 @@ func (c *cell) merge(next cell) {
 	}
 }
 
-// alike reports whether two cells say the same, but for how often, and when.
+// alike reports whether two cells tell the same story, whatever the counts and events.
+// Where several hosts answer it does not matter who and in which order, since that
+// changes from look to look.
 func (c *cell) alike(d cell) bool {
-	for i := range c.won {
-		if (c.won[i] > 0) != (d.won[i] > 0) || (c.answered[i] > 0) != (d.answered[i] > 0) || (c.cached[i] > 0) != (d.cached[i] > 0) {
-			return false
-		}
+	if (c.looks > 0) != (d.looks > 0) || (c.unsure > 0) != (d.unsure > 0) || (c.uncached > 0) != (d.uncached > 0) {
+		return false
 	}
 	for kind := range c.faults {
-		if (c.faults[kind] > 0) != (d.faults[kind] > 0) {
+		if fault(kind) != flapping && (c.faults[kind] > 0) != (d.faults[kind] > 0) {
 			return false
 		}
 	}
-	for _, n := range [][2]int{
-		{c.looks, d.looks}, {c.skipped, d.skipped}, {c.uncached, d.uncached}, {c.silent, d.silent}, {c.unsure, d.unsure},
-		{c.flips, d.flips}, {c.gratuitous, d.gratuitous}, {c.doubled, d.doubled}, {c.failed, d.failed}, {c.checks, d.checks},
-	} {
-		if (n[0] > 0) != (n[1] > 0) {
+	for i := range c.answered {
+		if (c.cached[i] > 0) != (d.cached[i] > 0) || c.faults[several] == 0 && (c.answered[i] > 0) != (d.answered[i] > 0) {
 			return false
 		}
 	}
-	return slices.EqualFunc(c.notes, d.notes, func(a, b note) bool { return a.text == b.text })
+	return true
 }
 
 // answerers returns who answered: the first to answer of a single look first, and of
 // several looks the worst.
 func (t *Timeline) answerers(c *cell) []int {
+	if c.looks == 1 {
+		return c.order
+	}
 	return c.hostsBy(&c.answered, func(a, b int) int {
-		if t.per > 1 && t.isUnexpected(a) != t.isUnexpected(b) {
+		if t.isUnexpected(a) != t.isUnexpected(b) {
 			return one(t.isUnexpected(b)) - one(t.isUnexpected(a))
 		}
 		return cmp.Compare(c.won[b], c.won[a])

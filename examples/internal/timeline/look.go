@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/strictarp/strictarp/arpcheck"
 )
@@ -20,7 +21,7 @@ const (
 )
 
 var faultNames = [faultKinds]string{
-	"several hosts answer", "an unexpected host answers", "nobody answers", "the check fails", "the first to answer changes again", "findings",
+	"several hosts answer", "unexpected host", "nobody answers", "check fails", "flapping", "findings",
 }
 
 // seen is what a look shows.
@@ -54,7 +55,9 @@ func (t *Timeline) see(l Look) seen {
 	owners := map[any]bool{}
 	for _, r := range l.ARP.Responders {
 		i := t.meet(r.MAC)
-		s.answered = append(s.answered, i)
+		if !slices.Contains(s.answered, i) {
+			s.answered = append(s.answered, i)
+		}
 		s.won[i] += r.WonRounds
 		s.faults[unexpected] = s.faults[unexpected] || t.isUnexpected(i)
 		owners[t.owner(r.MAC, i)] = true

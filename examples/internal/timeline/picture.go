@@ -79,7 +79,7 @@ type picture struct {
 }
 
 func (t *Timeline) picture(rows []row) picture {
-	p := picture{Timeline: t, rows: rows}
+	p := picture{Timeline: t, rows: rows, slowest: 10 * time.Millisecond} // or more: else the quick would look slow
 	for i := range t.cells {
 		c := &t.cells[i]
 		p.also = min(maxAlso, max(p.also, len(p.items(c))-1))

@@ -78,9 +78,9 @@ func (t *Timeline) clock(at time.Time) string {
 
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// times says how often something was so in a row; nothing if it is of one look.
+// times says in how many looks something was so; nothing if in all of them.
 func (c *cell) times(n int) string {
-	if c.looks == 1 {
+	if n == c.looks {
 		return ""
 	}
 	return fmt.Sprintf(" %d×", n)
@@ -99,12 +99,13 @@ func (c *cell) wrong() string {
 
 func (t *Timeline) answers(c *cell) string {
 	var list []string
+	rounds := 0
+	for _, n := range c.won {
+		rounds += n
+	}
 	for _, i := range t.answerers(c) {
-		text := t.name(i)
-		if c.looks > 1 {
-			text += fmt.Sprintf(" %d×", c.answered[i])
-		}
-		if c.looks > 1 || c.won[i] > 1 {
+		text := t.name(i) + c.times(c.answered[i])
+		if rounds > 1 && c.won[i] < rounds {
 			text += fmt.Sprintf(" (first %d×)", c.won[i])
 		}
 		list = append(list, text)
@@ -115,11 +116,10 @@ func (t *Timeline) answers(c *cell) string {
 	if c.unsure > 0 {
 		list = append(list, "undecided"+c.times(c.unsure))
 	}
-	sep := ", "
 	if c.looks == 1 {
-		sep = ", then "
+		return strings.Join(list, ", then ")
 	}
-	return strings.Join(list, sep)
+	return strings.Join(list, ", ")
 }
 
 func (t *Timeline) cache(c *cell) string {
@@ -154,12 +154,11 @@ func (c *cell) check() string {
 
 // latency writes a time with three digits, as far as it has them.
 func latency(d time.Duration) string {
-	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
-		if d >= unit {
-			return d.Round(unit / 100).String()
-		}
+	digit := time.Duration(1)
+	for d/digit >= 1000 {
+		digit *= 10
 	}
-	return d.String()
+	return d.Round(digit).String()
 }
 
 func (c *cell) events() string {
