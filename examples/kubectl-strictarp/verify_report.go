@@ -87,7 +87,7 @@ func unasked(vip netip.Addr, at time.Time, err error) timeline.Look {
 func (v *verifying) report() timeline.Page {
 	p := timeline.Page{
 		Program: "kubectl strictarp verify", Target: v.vip, Verdict: timeline.Undecided, Text: "Not verified.", Made: v.now(),
-		Plan: fmt.Sprintf("until it was good for %s, a look %s after the one before", v.soak, v.every),
+		Plan: fmt.Sprintf("until it was good for %s, a look %s after the one before", timeline.Brief(v.soak), timeline.Brief(v.every)),
 	}
 	switch {
 	case v.verdict.Passed:

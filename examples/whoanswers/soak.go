@@ -111,7 +111,7 @@ func (k *soaking) page(ctx context.Context, err error, lasted time.Duration) tim
 	code := k.exitCode()
 	p := timeline.Page{
 		Program: "whoanswers", Target: k.targets[0].addr, Verdict: judgements[code], Text: strings.ReplaceAll(conclusions[code], "\n", " "),
-		Plan: fmt.Sprintf("every %s for %s", k.every, k.soak), Made: time.Now(),
+		Plan: fmt.Sprintf("every %s for %s", timeline.Brief(k.every), timeline.Brief(k.soak)), Made: time.Now(),
 	}
 	if k.port != 0 {
 		p.Plan += fmt.Sprintf(", with a connect to TCP port %d", k.port)
@@ -122,6 +122,9 @@ func (k *soaking) page(ctx context.Context, err error, lasted time.Duration) tim
 	lasted = lasted.Round(time.Second)
 	switch {
 	case err != nil:
+		if p.Verdict == timeline.Good {
+			p.Verdict, p.Text = timeline.Undecided, "What was seen was as it should be, and is not all that was to be seen."
+		}
 		p.Ended = fmt.Sprintf("It ended after %s by an error: %v", lasted, err)
 	case ctx.Err() != nil:
 		p.Ended = fmt.Sprintf("It was interrupted after %s; what would have come is not known.", lasted)

@@ -136,14 +136,17 @@ func (c *cell) merge(next cell) {
 }
 
 // alike reports whether two cells tell the same story, whatever the counts and events.
-// Where several hosts answer it does not matter who and in which order, since that
-// changes from look to look.
+// Where several hosts answer it does not matter who, nor who is first: that changes
+// from look to look.
 func (c *cell) alike(d cell) bool {
 	if (c.looks > 0) != (d.looks > 0) || (c.unsure > 0) != (d.unsure > 0) || (c.uncached > 0) != (d.uncached > 0) {
 		return false
 	}
 	for kind := range c.faults {
-		if fault(kind) != flapping && (c.faults[kind] > 0) != (d.faults[kind] > 0) {
+		if fault(kind) == flapping && c.faults[several] > 0 {
+			continue
+		}
+		if (c.faults[kind] > 0) != (d.faults[kind] > 0) {
 			return false
 		}
 	}

@@ -160,7 +160,7 @@ func (t *Timeline) when() string {
 		return "no look was completed"
 	}
 	last := t.cells[len(t.cells)-1].to
-	return fmt.Sprintf("%s to %s UTC, %s", t.start.UTC().Format(time.DateTime), last.UTC().Format(time.DateTime), brief(last.Sub(t.start).Round(time.Second)))
+	return fmt.Sprintf("%s to %s UTC, %s", t.start.UTC().Format(time.DateTime), last.UTC().Format(time.DateTime), Brief(last.Sub(t.start).Round(time.Second)))
 }
 
 // span says what a cell is.
@@ -171,7 +171,7 @@ func (t *Timeline) span() string {
 	case t.every == 0:
 		return fmt.Sprintf("%d looks", t.per)
 	}
-	return fmt.Sprintf("%s, which is %d looks", brief(time.Duration(t.per)*t.every), t.per)
+	return fmt.Sprintf("%s, which is %d looks", Brief(time.Duration(t.per)*t.every), t.per)
 }
 
 func (t *Timeline) figures() []figure {
@@ -212,8 +212,8 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// brief writes 2m for 2m0s.
-func brief(d time.Duration) string {
+// Brief writes 2m for 2m0s.
+func Brief(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {

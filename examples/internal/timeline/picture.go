@@ -152,8 +152,11 @@ func (p picture) parts() []part {
 		end := min(begin+perPart, len(p.cells))
 		s := part{ID: fmt.Sprintf("part-%d", len(parts)+1), Wide: labels + perPart*pitch, High: high, Label: p.partLabel(begin, end)}
 		s.Shown = s.Wide
-		if len(p.cells) <= perPart {
-			s.Shown *= 2 // little to see is shown large
+		switch { // little to see is shown large
+		case len(p.cells) <= perPart:
+			s.Shown *= 2
+		case len(p.cells) <= 2*perPart:
+			s.Shown = s.Shown * 3 / 2
 		}
 		for _, l := range lanes {
 			s.Lanes = append(s.Lanes, text{X: labels - 4, Y: l.top + l.high/2 + 3, Class: "lane", Text: l.name})
@@ -180,7 +183,7 @@ func (p picture) tick(i int) string {
 	case time.Duration(p.per)*p.every >= time.Minute:
 		return at.Format("15:04")
 	}
-	return at.Format(time.TimeOnly)
+	return at.Format(p.layout())
 }
 
 // partLabel says what a part shows to those who do not see it.

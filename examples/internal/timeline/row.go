@@ -71,9 +71,17 @@ func (t *Timeline) row(c *cell) row {
 // clock writes a time, with the day where there are several.
 func (t *Timeline) clock(at time.Time) string {
 	if len(t.cells) > 0 && dayOf(t.start) != dayOf(t.cells[len(t.cells)-1].to) {
-		return at.UTC().Format("2 Jan 15:04:05")
+		return at.UTC().Format("2 Jan " + t.layout())
 	}
-	return at.UTC().Format(time.TimeOnly)
+	return at.UTC().Format(t.layout())
+}
+
+// layout is that of a time of day, as fine as it takes.
+func (t *Timeline) layout() string {
+	if t.every%time.Second != 0 {
+		return time.TimeOnly + ".000"
+	}
+	return time.TimeOnly
 }
 
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
@@ -105,7 +113,11 @@ func (t *Timeline) answers(c *cell) string {
 	}
 	for _, i := range t.answerers(c) {
 		text := t.name(i) + c.times(c.answered[i])
-		if rounds > 1 && c.won[i] < rounds {
+		switch {
+		case rounds <= 1 || c.won[i] == rounds:
+		case c.won[i] == 0:
+			text += " (never first)"
+		default:
 			text += fmt.Sprintf(" (first %d×)", c.won[i])
 		}
 		list = append(list, text)
