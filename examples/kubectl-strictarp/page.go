@@ -138,8 +138,11 @@ func unique(texts []string) []string {
 }
 
 func plural(n int, one string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case strings.HasSuffix(one, "s"):
+		return fmt.Sprintf("%d %ses", n, one)
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }

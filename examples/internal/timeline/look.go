@@ -50,7 +50,7 @@ func (t *Timeline) see(l Look) seen {
 	t.sum.Add(l.Sample)
 	s := seen{
 		silent: t.sum.Silent > before.Silent, unsure: t.sum.Unknown > before.Unknown, flip: t.sum.Flips > before.Flips,
-		cached: t.cached(l), notes: notesOf(l),
+		notes: notesOf(l),
 	}
 	owners := map[any]bool{}
 	for _, r := range l.ARP.Responders {
@@ -65,6 +65,7 @@ func (t *Timeline) see(l Look) seen {
 	if len(s.answered) > 0 && s.won == (counts{}) { // rounds are not told apart
 		s.won[s.answered[0]] = 1
 	}
+	s.cached = t.cached(l) // after those who answer, whose letters come first
 	s.faults[several] = len(owners) > 1
 	s.faults[silent] = s.silent
 	s.faults[failed] = l.Check.Ran && !l.Check.OK
