@@ -10,8 +10,6 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-
-	"github.com/strictarp/strictarp/arpcheck"
 )
 
 // Page is what a page says beside the timeline. Its texts may be foreign.
@@ -174,16 +172,24 @@ func (t *Timeline) span() string {
 	return fmt.Sprintf("%s, which is %d looks", Brief(time.Duration(t.per)*t.every), t.per)
 }
 
+// all is all cells in one.
+func (t *Timeline) all() (all cell) {
+	for _, c := range t.cells {
+		all.merge(c)
+	}
+	return all
+}
+
 func (t *Timeline) figures() []figure {
-	s := &t.sum
+	s, faults := &t.sum, t.all().faults
 	list := []figure{
 		{fmt.Sprint(s.Samples), "looks", false},
 		{fmt.Sprint(t.faulty), "with a fault", t.faulty > 0},
 		{fmt.Sprint(t.unsure), "undecided", false},
-		{fmt.Sprint(s.Several), "answered by several MACs", s.Several > 0},
-		{fmt.Sprint(s.Flips), "flips of the first to answer", s.Flips > 1},
-		{fmt.Sprint(s.Silent), "silent", s.Silent > 0},
-		{s.LongestSilence.Round(10 * time.Millisecond).String(), "longest silence", s.LongestSilence > 0},
+		{fmt.Sprint(s.Several), "answered by several MACs", faults[several] > 0},
+		{fmt.Sprint(s.Flips), "flips of the first to answer", faults[flapping] > 0},
+		{fmt.Sprint(s.Silent), "silent", faults[silent] > 0},
+		{s.LongestSilence.Round(10 * time.Millisecond).String(), "longest silence", faults[silent] > 0},
 		{fmt.Sprint(s.Gratuitous), "gratuitous frames", false},
 		{fmt.Sprint(s.Skipped), "skipped", false},
 	}
@@ -200,16 +206,34 @@ func (t *Timeline) figures() []figure {
 	return list
 }
 
+func (t *Timeline) legend() []hostRow {
+	all := t.all()
+	rounds := 0
+	for _, n := range all.won {
+		rounds += n
+	}
+	rows := make([]hostRow, 0, len(t.hosts))
+	for i, h := range t.hosts {
+		rows = append(rows, hostRow{
+			Letter: letter(i), Class: hostClass(i), Striped: i >= maxHosts/2, Notch: t.isUnexpected(i),
+			MAC: h.mac.String(), Node: short(h.known.Node, maxName), Right: h.known.Right.String(),
+			Answered: all.answered[i], Share: percent(all.won[i], rounds),
+		})
+	}
+	return rows
+}
+
 // percent never rounds to none or all what is not.
-func percent(share float64) string {
+func percent(n, all int) string {
 	switch {
-	case share == 0 || share == 1:
-	case share < 0.01:
+	case all == 0 || n == 0:
+		return "0 %"
+	case n < all && 100*n < all:
 		return "< 1 %"
-	case share > 0.99:
+	case n < all && 100*n > 99*all:
 		return "> 99 %"
 	}
-	return fmt.Sprintf("%.0f %%", 100*share)
+	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(all))
 }
 
 // Brief writes 2m for 2m0s.
@@ -221,31 +245,4 @@ func Brief(d time.Duration) string {
 		}
 	}
 	return text
-}
-
-func (t *Timeline) legend() []hostRow {
-	answered := map[arpcheck.MAC]int{}
-	for _, m := range t.sum.MACs {
-		answered[m.MAC] = m.Answered
-	}
-	rows := make([]hostRow, 0, len(t.hosts))
-	for i, h := range t.hosts {
-		r := hostRow{
-			Letter: letter(i), Class: hostClass(i), Striped: i >= maxHosts/2, Notch: t.isUnexpected(i),
-			MAC: h.mac.String(), Node: short(h.known.Node, maxName), Answered: answered[h.mac], Share: "–",
-		}
-		if r.Answered > 0 {
-			r.Share = percent(t.sum.Share(h.mac))
-		}
-		switch h.known.Right {
-		case Expected:
-			r.Right = "expected"
-		case Unexpected:
-			r.Right = "not expected"
-		default:
-			r.Right = "not known"
-		}
-		rows = append(rows, r)
-	}
-	return rows
 }

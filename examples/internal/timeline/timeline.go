@@ -54,6 +54,11 @@ const (
 	Unexpected
 )
 
+var rightNames = [...]string{Maybe: "not known", Expected: "expected", Unexpected: "not expected"}
+
+// String returns it in words.
+func (r Right) String() string { return rightNames[r] }
+
 // Timeline is what a soak of one address saw. It is made by New, and may not be used
 // from several goroutines.
 type Timeline struct {

@@ -139,7 +139,7 @@ func TestLegend(t *testing.T) {
 	rows := shown(t, seen, page(timeline.Bad)).Table("hosts")
 	require.Len(t, rows, 3)
 	for i, want := range []pagetest.Row{
-		{"MAC": "02:00:00:00:00:01", "Node": "w1", "Should it answer?": "expected", "Looks answered": "0", "First in": "–"},
+		{"MAC": "02:00:00:00:00:01", "Node": "w1", "Should it answer?": "expected", "Looks answered": "0", "First in": "0 %"},
 		{"MAC": "02:00:00:00:00:02", "Node": "w2", "Should it answer?": "not expected", "Looks answered": "999", "First in": "> 99 %"},
 		{"MAC": "02:00:00:00:00:09", "Node": "not known", "Should it answer?": "not known", "Looks answered": "1", "First in": "< 1 %"},
 	} {
