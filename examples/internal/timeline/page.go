@@ -54,11 +54,9 @@ type view struct {
 	Parts    []part
 	Span     string // what a cell is
 	Many     bool   // a cell has several looks
-	Striped  bool
-	Wrong    bool // an unexpected host is to be seen
 	HasCache bool
 	HasCheck bool
-	Slowest  string
+	Signs    []column
 	Spells   []row
 	Rest     *row // spells that are left out
 	Rows     []row
@@ -72,13 +70,12 @@ type figure struct {
 
 // hostRow tells of a host in the legend.
 type hostRow struct {
-	Letter, Class string
-	Striped       bool
-	Notch         bool
-	MAC, Node     string
-	Right         string
-	Answered      int
-	Share         string
+	Sign      column
+	MAC, Node string
+	Right     string
+	Wrong     bool
+	Answered  int
+	Share     string
 }
 
 // WriteHTML writes a page that needs no other file and no network, whose policy
@@ -105,15 +102,12 @@ func (t *Timeline) view(p Page) view {
 	v := view{
 		Page: p, Style: template.CSS(style), // our own
 		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'",
-		Asked:  t.asked(), When: t.when(), Figures: t.figures(), Hosts: t.legend(), Rows: t.rows(),
-		Span: t.span(), Many: t.per > 1, Striped: len(t.hosts) > maxHosts/2,
+		Asked:  t.asked(), When: t.when(), Figures: t.figures(), Rows: t.rows(),
+		Span: t.span(), Many: t.per > 1,
 	}
 	v.Word, v.Class = verdictWord(p.Verdict)
 	picture := t.picture(v.Rows)
-	v.Parts, v.HasCache, v.HasCheck, v.Slowest = picture.parts(), picture.cache, picture.check, latency(picture.slowest)
-	for i := range t.hosts {
-		v.Wrong = v.Wrong || t.isUnexpected(i)
-	}
+	v.Parts, v.Signs, v.Hosts, v.HasCache, v.HasCheck = picture.parts(), picture.signs(), picture.legend(), picture.cache, picture.check
 	spells, rest := t.spells()
 	v.Spells = spells
 	if rest.looks > 0 {
@@ -206,17 +200,18 @@ func (t *Timeline) figures() []figure {
 	return list
 }
 
-func (t *Timeline) legend() []hostRow {
-	all := t.all()
+func (p picture) legend() []hostRow {
+	all := p.all()
 	rounds := 0
 	for _, n := range all.won {
 		rounds += n
 	}
-	rows := make([]hostRow, 0, len(t.hosts))
-	for i, h := range t.hosts {
+	rows := make([]hostRow, 0, len(p.hosts))
+	for i, h := range p.hosts {
+		sign := column{Title: letter(i)}
+		p.host(&sign, i, signX, signLane)
 		rows = append(rows, hostRow{
-			Letter: letter(i), Class: hostClass(i), Striped: i >= maxHosts/2, Notch: t.isUnexpected(i),
-			MAC: h.mac.String(), Node: short(h.known.Node, maxName), Right: h.known.Right.String(),
+			Sign: sign, Wrong: p.isUnexpected(i), MAC: h.mac.String(), Node: short(h.known.Node, maxName), Right: h.known.Right.String(),
 			Answered: all.answered[i], Share: percent(all.won[i], rounds),
 		})
 	}
