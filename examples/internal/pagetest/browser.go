@@ -36,10 +36,11 @@ func OpenBrowser(t *testing.T) *Browser {
 		}
 		t.Skip(cure)
 	}
-	b := &Browser{t: t, session: startDriver(t, driver) + "/session"}
+	home := t.TempDir()
+	b := &Browser{t: t, session: startDriver(t, driver, home) + "/session"}
 	args := []string{
 		"--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(), "--window-size=1280,900",
+		"--disable-component-update", "--disable-sync", "--user-data-dir=" + home, "--window-size=1280,900",
 	}
 	if os.Getuid() == 0 {
 		args = append(args, "--no-sandbox") // which root has to be
@@ -58,9 +59,10 @@ func OpenBrowser(t *testing.T) *Browser {
 var startedOn = regexp.MustCompile(`started successfully on port (\d+)`)
 
 // startDriver returns the URL of a chromedriver that ends with the test.
-func startDriver(t *testing.T, path string) string {
+func startDriver(t *testing.T, path, home string) string {
 	t.Helper()
 	driver := exec.Command(path, "--port=0")
+	driver.Env = append(os.Environ(), "HOME="+home) // where the browser puts what it does not put into its folder
 	out, err := driver.StdoutPipe()
 	if err == nil {
 		err = driver.Start()
@@ -128,6 +130,14 @@ func (b *Browser) Eval(into any, script string, args ...any) {
 		args = []any{}
 	}
 	b.call(http.MethodPost, "/execute/sync", map[string]any{"script": script, "args": args}, into)
+}
+
+// Press presses a key: a character, or one of WebDriver's code points for keys.
+func (b *Browser) Press(key string) {
+	b.t.Helper()
+	b.call(http.MethodPost, "/actions", map[string]any{"actions": []map[string]any{{
+		"type": "key", "id": "keyboard", "actions": []map[string]string{{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}},
+	}}}, nil)
 }
 
 // Prefers emulates light or dark.

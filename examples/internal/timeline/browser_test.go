@@ -126,6 +126,34 @@ func TestPolicyInBrowser(t *testing.T) {
 	assert.Empty(t, s.asked)
 }
 
+// Keys of WebDriver.
+const (
+	tab   = "\uE004"
+	enter = "\uE007"
+)
+
+// All that can be worked with can be reached by the keyboard.
+func TestKeyboardInBrowser(t *testing.T) {
+	t.Parallel()
+	b := pagetest.OpenBrowser(t)
+	s := &site{pages: stories(t)}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	b.Load(s.URL + "/split")
+	var reached []string
+	for range 4 {
+		b.Press(tab)
+		var at string
+		b.Eval(&at, `const e = document.activeElement; return e.tagName + " " + (e.getAttribute("aria-labelledby") || e.textContent)`)
+		reached = append(reached, at)
+	}
+	assert.Equal(t, []string{"DIV hosts", "A the table of columns", "DIV spells", "SUMMARY Show 300 rows, of one look each"}, reached)
+	b.Press(enter)
+	var height float64
+	b.Eval(&height, `return document.getElementById("cell-300").getBoundingClientRect().height`)
+	assert.Positive(t, height, "the table is open")
+}
+
 // contrasts returns, of all texts, the least contrast to what is behind them (WCAG 2.2,
 // 1.4.3), by what they are.
 const contrasts = `
