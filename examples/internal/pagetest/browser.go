@@ -50,6 +50,7 @@ func OpenBrowser(t *testing.T) *Browser {
 	}
 	b.call(http.MethodPost, "", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 		"goog:chromeOptions": map[string]any{"binary": chromium, "args": args},
+		"timeouts":           map[string]int{"script": 300_000}, // ms; a busy machine is no fault
 	}}}, &made)
 	b.session += "/" + made.SessionID
 	t.Cleanup(func() { b.call(http.MethodDelete, "", nil, nil) })

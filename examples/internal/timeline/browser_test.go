@@ -51,7 +51,7 @@ func stories(t *testing.T) map[string][]byte {
 		seen *timeline.Timeline
 		page timeline.Page
 	}{
-		"/split": {split(), page(timeline.Bad)}, "/quiet": {quiet(), page(timeline.Good)}, "/day": {day(), page(timeline.Bad)},
+		"/split": {split(), page(timeline.Bad)}, "/quiet": {quiet(), page(timeline.Good)}, "/day": {day(), page(timeline.Bad)}, "/crowd": {crowd(), page(timeline.Bad)},
 		"/hostile": {verified(), evil}, "/none": {timeline.New(0, known), page(timeline.Undecided)},
 	} {
 		var b bytes.Buffer

@@ -19,16 +19,18 @@ func (t *Timeline) Line(color bool) string {
 		return ""
 	}
 	line := l.At.UTC().Format(time.TimeOnly) + " "
-	switch {
-	case s.unsure:
-		line += p.text("33", " ? undecided")
-	case len(s.answered) == 0:
-		line += p.text("31", " × nobody answers")
-	default:
-		line += t.hostLine(p, s.answered[0])
-		for _, i := range s.answered[1:] {
+	for k, i := range s.answered {
+		if k == 0 {
+			line += t.hostLine(p, i)
+		} else {
 			line += " +" + p.host(i, letter(i))
 		}
+	}
+	if s.silent {
+		line += p.text("31", " × nobody answers")
+	}
+	if s.unsure {
+		line += p.text("33", " ? undecided")
 	}
 	if l.Check.Ran && l.Check.OK {
 		line += "  check " + latency(l.Check.Latency)

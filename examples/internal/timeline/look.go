@@ -32,7 +32,7 @@ type seen struct {
 	flip     bool
 	answered []int // hosts, in the order of their answers
 	won      counts
-	cached   int // host; -1 if there is no entry, -2 if it was not looked at
+	cached   int // host, noEntry or notObserved
 	notes    []string
 }
 
@@ -44,7 +44,7 @@ const (
 	notObserved = -2
 )
 
-// see finds out what a look shows; it is by the summary what a SoakSummary says.
+// see finds out what a look shows, as a SoakSummary counts it.
 func (t *Timeline) see(l Look) seen {
 	before := t.sum
 	t.sum.Add(l.Sample)

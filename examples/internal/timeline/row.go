@@ -122,14 +122,14 @@ func (t *Timeline) answers(c *cell) string {
 		}
 		list = append(list, text)
 	}
+	if c.looks == 1 && len(list) > 1 {
+		list = []string{strings.Join(list, ", then ")}
+	}
 	if c.silent > 0 {
 		list = append(list, "nobody"+c.times(c.silent))
 	}
 	if c.unsure > 0 {
 		list = append(list, "undecided"+c.times(c.unsure))
-	}
-	if c.looks == 1 {
-		return strings.Join(list, ", then ")
 	}
 	return strings.Join(list, ", ")
 }

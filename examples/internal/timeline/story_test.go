@@ -90,6 +90,19 @@ func day() *timeline.Timeline {
 	return t
 }
 
+// crowd is a soak of 24 hours in which twenty hosts answer, one after the other and
+// four at a time.
+func crowd() *timeline.Timeline {
+	t := timeline.New(time.Second, func(mac arpcheck.MAC) timeline.Known {
+		return timeline.Known{Node: fmt.Sprint("node-", mac[5]), Right: timeline.Right(mac[5] % 3)}
+	})
+	for n := range 24 * 3600 {
+		h := byte(n / 4000 % 20)
+		t.Add(timeline.Look{Sample: checked(sample(n, time.Second, h, (h+1)%20, (h+2)%20, (h+3)%20), h, time.Duration(n)*10*time.Microsecond, "")})
+	}
+	return t
+}
+
 const hostile = `</title><script>document.title='owned'</script><img src=x onerror="document.title='owned'">' "` + "\u202egnp.exe\n\x1b[2J"
 
 // verified is what verify sees: rounds, findings, and names that are out to harm.

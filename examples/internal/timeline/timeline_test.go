@@ -186,6 +186,7 @@ func TestJudged(t *testing.T) {
 	assert.Empty(t, rows[0]["Wrong"])
 	assert.Contains(t, rows[1]["Wrong"], "findings")
 	assert.Empty(t, rows[2]["Wrong"])
+	assert.Equal(t, "A w1, then B w2, undecided", rows[2]["Answered"])
 	assert.Equal(t, "why: because", rows[1]["Notes"])
 	assert.Equal(t, "Undecided", p.Verdict)
 }
@@ -240,7 +241,7 @@ func TestLine(t *testing.T) {
 		{timeline.Look{Sample: sample(2, time.Second)}, "11:50:02  × nobody answers"},
 		{timeline.Look{Sample: skipped}, "11:50:04  A  02:00:00:00:00:01 w1  check 1.23ms  cached -  2 gratuitous frames  flip  1 skipped  ! flapping; announcement by 02:00:00:00:00:01"},
 		{timeline.Look{Sample: sample(5, time.Second, 1), Judged: timeline.Undecided, Notes: []string{"x: \x1b[2J\n" + hostile}},
-			"11:50:05  ? undecided  " + `x: \x1b[2J\n</title><script>document.title='owned'</script><img src=x onerror="document.title='owned'">' "\u202egnp.exe\n\x1b[2J`},
+			"11:50:05  A  02:00:00:00:00:01 w1 ? undecided  " + `x: \x1b[2J\n</title><script>document.title='owned'</script><img src=x onerror="document.title='owned'">' "\u202egnp.exe\n\x1b[2J`},
 	} {
 		seen.Add(c.look)
 		assert.Equal(t, c.want, seen.Line(false))
