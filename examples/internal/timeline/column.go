@@ -32,7 +32,6 @@ type text struct {
 	X, Y  float64
 	Class string
 	Text  string
-	Long  bool // squeezed into a cell
 }
 
 // Paths of marks, in a square of ten.
@@ -42,7 +41,7 @@ const (
 	diamondPath = "M7.5 1L10 4.5L7.5 8L5 4.5Z"
 	notchPath   = "M6 0H10V4Z"
 	cornerPath  = "M0 5.5V10H4.5Z"
-	stripePath  = "M0 4L4 0M0 9L9 0M3 10L10 3M7.5 10L10 7.5"
+	underPath   = "M1.5 9H8.5"
 )
 
 // column draws a cell.
@@ -60,7 +59,7 @@ func (p picture) column(i int, x float64, lanes []lane) column {
 		case k >= len(items):
 		case k == len(rows)-1 && len(items) > len(rows):
 			col.box(x, l, "more")
-			col.text(x, l, "on", fmt.Sprintf("%d+", len(items)-k))
+			col.text(x, l, "on", more(len(items)-k))
 		default:
 			p.item(&col, items[k], x, l)
 		}
@@ -85,16 +84,30 @@ func (c *column) path(x float64, l lane, class, d string) {
 }
 
 func (c *column) text(x float64, l lane, class, s string) {
-	c.Texts = append(c.Texts, text{X: x + box/2, Y: l.top + l.high/2 + 3, Class: class, Text: s, Long: len(s) > 2})
+	c.Texts = append(c.Texts, text{X: x + box/2, Y: l.top + l.high/2 + 3, Class: class, Text: s})
 }
+
+// more says how many hosts there are that have no room.
+func more(n int) string {
+	if n > 9 {
+		return "+"
+	}
+	return fmt.Sprintf("+%d", n)
+}
+
+// maxSign is the largest number that can be read in a cell.
+const maxSign = 99
 
 // fault marks a cell in which something was wrong, with how many looks were.
 func (c *column) fault(from *cell, x float64, l lane) {
-	mark := "!"
+	mark := fmt.Sprint(from.faulty)
 	switch {
-	case from.faulty > 0 && from.looks > 1:
-		mark = fmt.Sprint(from.faulty)
-		fallthrough
+	case from.faulty > maxSign:
+		mark = "!!"
+	case from.looks == 1:
+		mark = "!"
+	}
+	switch {
 	case from.faulty > 0:
 		c.box(x, l, "bad")
 		c.text(x, l, "on", mark)
@@ -134,7 +147,7 @@ func (p picture) item(col *column, item int, x float64, l lane) {
 func (p picture) host(col *column, i int, x float64, l lane) {
 	col.box(x, l, hostClass(i))
 	if i >= maxHosts/2 && i < maxHosts {
-		col.path(x, l, "stripe", stripePath)
+		col.path(x, l, "under", underPath)
 	}
 	if p.isUnexpected(i) {
 		col.path(x, l, "notch", notchPath)

@@ -5,8 +5,8 @@ import (
 	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
 
-// maxHosts is how many hosts have a letter and a look of their own: eight colours,
-// plain and striped. More answer only where somebody forges answers, and are shown
+// maxHosts is how many hosts have a letter and a look of their own: eight colors,
+// plain and underlined. More answer only where somebody forges answers, and are shown
 // together.
 const maxHosts = 16
 

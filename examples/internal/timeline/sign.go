@@ -11,13 +11,16 @@ func (p picture) signs() []column {
 	if p.per > 1 {
 		fault = "faults, in so many looks"
 	}
+	if p.per > maxSign {
+		fault += ", or !! in more than 99"
+	}
 	draw := func(title string, mark func(c *column)) column {
 		c := column{Title: title}
 		mark(&c)
 		return c
 	}
 	list := []column{
-		draw(fault, func(c *column) { c.fault(&cell{looks: 1, faulty: 1}, signX, signLane) }),
+		draw(fault, func(c *column) { c.fault(&cell{looks: p.per, faulty: 1}, signX, signLane) }),
 		draw("undecided", func(c *column) { p.item(c, itemUnsure, signX, signLane) }),
 		draw("nobody answers", func(c *column) { p.item(c, itemSilent, signX, signLane) }),
 		draw("skipped", func(c *column) { c.box(signX, signLane, "skip") }),

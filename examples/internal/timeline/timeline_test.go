@@ -102,7 +102,7 @@ func TestEveryLookIsAColumn(t *testing.T) {
 	for _, c := range p.Columns {
 		signs = append(signs, c.Signs)
 	}
-	assert.Equal(t, []string{"A", "!BAB", "!", "!A", "", "!CDE2+", "??"}, signs, "fault, first, also, cached")
+	assert.Equal(t, []string{"A", "!BAB", "!", "!A", "", "!CDE+2", "??"}, signs, "fault, first, also, cached")
 	assert.Contains(t, p.Columns[2].Boxes, "silent")
 	assert.Contains(t, p.Columns[4].Boxes, "skip")
 	assert.Equal(t, "11:50:01; WRONG: several hosts answer, unexpected host, check fails; answered by B w2, then A w1; cached B w2 (wrong); check failed; 1 flip; check: refused",
