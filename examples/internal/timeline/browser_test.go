@@ -40,9 +40,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page)
 }
 
-// stories are pages of every kind.
+// stories returns pages of every kind, which are made once.
 func stories(t *testing.T) map[string][]byte {
 	t.Helper()
+	pages, err := storiesOnce()
+	require.NoError(t, err)
+	return pages
+}
+
+var storiesOnce = sync.OnceValues(func() (map[string][]byte, error) {
 	evil := page(timeline.Bad)
 	evil.Findings = []timeline.Finding{{Severity: hostile, Rule: hostile, Message: hostile}}
 	evil.Ended, evil.Expected, evil.Plan, evil.Text = hostile, hostile, hostile, hostile
@@ -55,11 +61,13 @@ func stories(t *testing.T) map[string][]byte {
 		"/hostile": {verified(), evil}, "/none": {timeline.New(0, known), page(timeline.Undecided)},
 	} {
 		var b bytes.Buffer
-		require.NoError(t, s.seen.WriteHTML(&b, s.page))
+		if err := s.seen.WriteHTML(&b, s.page); err != nil {
+			return nil, err
+		}
 		pages[name] = b.Bytes()
 	}
-	return pages
-}
+	return pages, nil
+})
 
 func TestInBrowser(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ func (c *cell) note(n note) {
 // merge takes in the cell that follows.
 func (c *cell) merge(next cell) {
 	switch {
-	case next.looks == 0:
+	case next.looks == 0 && !c.from.IsZero():
 	case c.looks == 0:
 		c.from, c.to, c.order = next.from, next.to, next.order
 	default:

@@ -124,7 +124,7 @@ func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		seen := timeline.New(time.Second, known, node(1))
 		n, faults := 0, 0
-		total := rapid.IntRange(1, 3000).Draw(r, "looks")
+		total := rapid.IntRange(1, 1500).Draw(r, "looks")
 		odd := rapid.IntRange(1, 40).Draw(r, "a fault in")
 		seed := rapid.IntRange(0, 1000).Draw(r, "seed")
 		for i := range total {

@@ -14,7 +14,7 @@ var colors = [...]string{"34", "33", "32", "35", "36", "37"}
 // others, the check, the cache, and what is wrong.
 func (t *Timeline) Line(color bool) string {
 	p := paint(color)
-	l, s := t.last, t.flags
+	l, s := t.last, t.shown
 	if t.sum.Samples == 0 {
 		return ""
 	}
@@ -68,16 +68,16 @@ func (t *Timeline) hostLine(p paint, i int) string {
 // faultLine says what is wrong, in words.
 func (t *Timeline) faultLine(p paint) string {
 	var wrong []string
-	for kind, is := range t.flags.faults {
+	for kind, is := range t.shown.faults {
 		if is && fault(kind) != silent { // which the line begins with
 			wrong = append(wrong, faultNames[kind])
 		}
 	}
-	wrong = append(wrong, t.flags.notes...)
+	wrong = append(wrong, t.shown.notes...)
 	switch {
 	case len(wrong) == 0:
 		return ""
-	case t.flags.faulty():
+	case t.shown.faulty():
 		return "  " + p.text("1;31", "! "+strings.Join(wrong, "; "))
 	}
 	return "  " + strings.Join(wrong, "; ")

@@ -110,7 +110,7 @@ func (t *Timeline) view(p Page) view {
 	v.Parts, v.Signs, v.Hosts, v.HasCache, v.HasCheck = picture.parts(), picture.signs(), picture.legend(), picture.cache, picture.check
 	spells, rest := t.spells()
 	v.Spells = spells
-	if rest.looks > 0 {
+	if rest.looks+rest.skipped > 0 {
 		r := t.row(&rest)
 		v.Rest = &r
 	}

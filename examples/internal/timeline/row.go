@@ -18,14 +18,14 @@ type row struct {
 	Events   string
 	Notes    string
 	Bad      bool
-	Unsure   bool
 }
 
 // maxSpells is how many rows tell what happened: more are read by nobody, and are in
 // the table of cells.
 const maxSpells = 200
 
-// spell joins cells that follow each other and are alike.
+// spells joins cells that follow each other and are alike. Beyond maxSpells they are
+// summed up in one.
 func (t *Timeline) spells() (first []row, rest cell) {
 	var joined []cell
 	for i, c := range t.cells {
@@ -57,7 +57,7 @@ func (t *Timeline) rows() []row {
 func (t *Timeline) row(c *cell) row {
 	r := row{
 		When: t.clock(c.from), Looks: fmt.Sprint(c.looks), Wrong: c.wrong(), Answered: t.answers(c), Cached: t.cache(c), Check: c.check(),
-		Events: c.events(), Notes: c.said(), Bad: c.faulty > 0, Unsure: c.unsure > 0,
+		Events: c.events(), Notes: c.said(), Bad: c.faulty > 0,
 	}
 	if c.to.After(c.from) {
 		r.When += "–" + t.clock(c.to)

@@ -73,8 +73,8 @@ type Timeline struct {
 	unsure  int
 	start   time.Time
 	last    Look
-	flags   seen // of the last look
-	vantage arpcheck.Result
+	shown   seen            // by the last look
+	vantage arpcheck.Result // of the first look, for where it was asked from
 }
 
 // New returns a Timeline of looks that are due each time that every is over; 0 if a
@@ -98,7 +98,7 @@ func (t *Timeline) Add(l Look) {
 		t.start, t.vantage = l.At.Add(-time.Duration(l.N)*t.every), l.ARP
 	}
 	s := t.see(l)
-	t.last, t.flags = l, s
+	t.last, t.shown = l, s
 	if s.faulty() {
 		t.faulty++
 	} else if s.unsure {
