@@ -188,9 +188,9 @@ func TestContrastInBrowser(t *testing.T) {
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	papers := map[string]bool{}
-	for _, scheme := range []string{"light", "dark"} {
-		for name := range s.pages {
-			b.Load(s.URL + name)
+	for name := range s.pages {
+		b.Load(s.URL + name)
+		for _, scheme := range []string{"light", "dark"} {
 			b.Prefers(scheme)
 			var seen struct {
 				Least map[string]float64

@@ -21,7 +21,7 @@ var perCell = [...]int{1, 2, 4, 12, 60, 120, 360, 720, 3600}
 // Judgement is what a program makes of a look, or of a whole soak.
 type Judgement int
 
-// Judgements.
+// Judgements, from good to bad.
 const (
 	Unjudged  Judgement = iota // of a look: it speaks for itself
 	Good                       // as it should be
