@@ -38,9 +38,14 @@ func NewFile(path string) (File, error) {
 	return File{path}, nil
 }
 
+// newTemp makes a file beside path, which may be read by whom that may be read.
 func newTemp(path string) (*os.File, error) {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
 	dir, name := filepath.Split(path)
-	return os.OpenFile(filepath.Join(dir, "."+name+"."+rand.Text()+".tmp"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	return os.OpenFile(filepath.Join(dir, "."+name+"."+rand.Text()+".tmp"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 }
 
 // Write writes the page whole or not at all: what was at the path is there until the
