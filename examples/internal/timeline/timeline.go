@@ -74,7 +74,7 @@ type Timeline struct {
 	start   time.Time
 	last    Look
 	shown   seen            // by the last look
-	vantage arpcheck.Result // of the first look, for where it was asked from
+	vantage arpcheck.Result // of the first look that asked, for where it did
 }
 
 // New returns a Timeline of looks that are due each time that every is over; 0 if a
@@ -95,7 +95,10 @@ func (t *Timeline) Summary() *arpcheck.SoakSummary { return &t.sum }
 // Add takes in a look. They must come in order: its N grows.
 func (t *Timeline) Add(l Look) {
 	if t.sum.Samples == 0 {
-		t.start, t.vantage = l.At.Add(-time.Duration(l.N)*t.every), l.ARP
+		t.start = l.At.Add(-time.Duration(l.N) * t.every)
+	}
+	if t.vantage.Interface == "" {
+		t.vantage = l.ARP
 	}
 	s := t.see(l)
 	t.last, t.shown = l, s
@@ -131,7 +134,7 @@ func (t *Timeline) cellOf(l Look) *cell {
 
 // skip counts looks that were left out in the cells in which they were due.
 func (t *Timeline) skip(l Look) {
-	for n := l.N - l.Skipped; n < l.N; {
+	for n := max(0, l.N-l.Skipped); n < l.N; {
 		end := min(l.N, (n/t.per+1)*t.per)
 		t.cells[n/t.per].skipped += end - n
 		n = end
