@@ -71,14 +71,20 @@ func startDriver(t *testing.T, path, home string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	url := ""
 	t.Cleanup(func() {
-		_ = driver.Process.Kill() // it has no work left
+		if response, err := http.Get(url + "/shutdown"); err == nil { // it takes its files along
+			_ = response.Body.Close()
+		} else {
+			_ = driver.Process.Kill()
+		}
 		_ = driver.Wait()
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if m := startedOn.FindStringSubmatch(lines.Text()); m != nil {
-			return "http://127.0.0.1:" + m[1]
+			url = "http://127.0.0.1:" + m[1]
+			return url
 		}
 	}
 	t.Fatal("chromedriver does not say on which port it listens")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/strictarp/strictarp/examples/internal/pagetest"
 	"github.com/strictarp/strictarp/examples/internal/timeline"
@@ -107,7 +106,8 @@ func TestLongGap(t *testing.T) {
 
 var looks = regexp.MustCompile(`^(\d+)(?:, (\d+) skipped)?$`)
 
-func looksOf(t require.TestingT, row pagetest.Row) (seen, skipped int) {
+func looksOf(t *testing.T, row pagetest.Row) (seen, skipped int) {
+	t.Helper()
 	m := looks.FindStringSubmatch(row["Looks"])
 	require.NotNil(t, m, row["Looks"])
 	seen, _ = strconv.Atoi(m[1])
@@ -121,54 +121,56 @@ var faultSign = regexp.MustCompile(`^(!|\d+)`)
 // the row that sums up the spells that are left out.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
-		seen := timeline.New(time.Second, known, node(1))
-		n, faults := 0, 0
-		total := rapid.IntRange(1, 1500).Draw(r, "looks")
-		odd := rapid.IntRange(1, 40).Draw(r, "a fault in")
-		seed := rapid.IntRange(0, 1000).Draw(r, "seed")
-		for i := range total {
-			s := sample(n, time.Second, 1)
-			switch h := (i*7919 + seed) % (odd * 4); h {
-			case 0:
-				s, faults = sample(n, time.Second), faults+1
-			case 1:
-				s, faults = sample(n, time.Second, 1, 3), faults+1
-			case 2:
-				s, faults = checked(s, 2, time.Second, "refused"), faults+1
-			case 3:
-				if n > 0 {
+	for _, total := range []int{1, 700, 961, 2000, 5000} {
+		for _, between := range []int{4, 5, 12, 155} { // looks from one fault to the next of its kind
+			seen := timeline.New(time.Second, known, node(1))
+			n, faults := 0, 0
+			for i := range total {
+				s := sample(n, time.Second, 1)
+				switch i % between {
+				case 0:
+					s, faults = sample(n, time.Second), faults+1
+				case 1:
+					s, faults = sample(n, time.Second, 1, 3), faults+1
+				case 2:
+					s, faults = checked(s, 2, time.Second, "refused"), faults+1
+				case 3:
 					s = sample(n+5, time.Second, 1)
 					s.Skipped, n = 5, n+5
 				}
+				seen.Add(timeline.Look{Sample: s})
+				n++
 			}
-			seen.Add(timeline.Look{Sample: s})
-			n++
-		}
-		p := shown(t, seen, page(timeline.Bad))
-		marked := 0
-		for _, c := range p.Columns {
-			switch sign := faultSign.FindString(c.Signs); sign {
-			case "":
-			case "!":
-				marked++
-			default:
-				count, err := strconv.Atoi(sign)
-				require.NoError(r, err)
-				marked += count
+			p := shown(t, seen, page(timeline.Bad))
+			assert.Equal(t, faults, marked(t, p), "%d looks, a fault in %d", total, between)
+			for _, table := range []string{"cells", "spells"} {
+				sum, skipped := 0, 0
+				for _, row := range p.Table(table) {
+					a, b := looksOf(t, row)
+					sum, skipped = sum+a, skipped+b
+				}
+				assert.Equal(t, total, sum, table)
+				assert.Equal(t, n-total, skipped, table)
 			}
 		}
-		require.Equal(r, faults, marked)
-		for _, table := range []string{"cells", "spells"} {
-			sum, skipped := 0, 0
-			for _, row := range p.Table(table) {
-				a, b := looksOf(r, row)
-				sum, skipped = sum+a, skipped+b
-			}
-			require.Equal(r, total, sum, table)
-			require.Equal(r, n-total, skipped, table)
+	}
+}
+
+// marked returns how many faults the picture shows.
+func marked(t *testing.T, p pagetest.Page) (sum int) {
+	t.Helper()
+	for _, c := range p.Columns {
+		switch sign := faultSign.FindString(c.Signs); sign {
+		case "":
+		case "!":
+			sum++
+		default:
+			n, err := strconv.Atoi(sign)
+			require.NoError(t, err)
+			sum += n
 		}
-	})
+	}
+	return sum
 }
 
 // The heap is flat however long a soak lasts.
