@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
 
 // Exit codes.
@@ -51,7 +53,7 @@ func run(ctx context.Context, args []string, w world) int {
 		return exitFound
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(w.err, "error: "+visible(strings.TrimRight(line, "\n")))
+		fmt.Fprintln(w.err, "error: "+safetext.Visible(strings.TrimRight(line, "\n")))
 	}
 	return exitError
 }
@@ -116,6 +118,6 @@ func (a *app) scopeFlag(c *cobra.Command) {
 // progress tells a person who waits what takes long.
 func (a *app) progress(format string, args ...any) {
 	if a.errTerminal {
-		fmt.Fprintln(a.err, visible(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(a.err, safetext.Visible(fmt.Sprintf(format, args...)))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
 
 // printed is the JSON form as its documentation has it, written a second time so
@@ -176,7 +177,7 @@ func TestHostileNames(t *testing.T) {
 		r := w.run(t.Context(), "evaluate", "-", "-o", format)
 		assert.Equal(t, exitFound, r.code, r.err)
 		for _, c := range r.out {
-			if c != '\n' && hides(c) {
+			if c != '\n' && safetext.Hides(c) {
 				t.Fatalf("%s prints %U: %q", format, c, r.out)
 			}
 		}

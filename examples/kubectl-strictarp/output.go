@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
 
 // documentVersion is that of the JSON form of document.
@@ -150,24 +151,25 @@ func (a *app) render(r result) ([]byte, error) {
 	case "name":
 		var b strings.Builder
 		for _, name := range r.names {
-			b.WriteString(visible(name) + "\n")
+			b.WriteString(safetext.Visible(name) + "\n")
 		}
 		return []byte(b.String()), nil
 	}
-	p := &page{width: a.width, wide: a.output == "wide", color: a.colored()}
+	p := &page{width: a.width, wide: a.output == "wide", color: a.colored(a.outTerminal)}
 	r.text(p)
 	return []byte(p.String()), nil
 }
 
-// colored says whether text is coloured (no-color.org).
-func (a *app) colored() bool {
+// colored says whether text is coloured that goes to a terminal, or does not
+// (no-color.org).
+func (a *app) colored(terminal bool) bool {
 	switch a.color {
 	case "always":
 		return true
 	case "never":
 		return false
 	}
-	return a.outTerminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+	return terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }
 
 func marshal(data any, indent string) ([]byte, error) {
@@ -205,7 +207,7 @@ func toYAML(data any) ([]byte, error) {
 // and around what escapeYAML escapes.
 func restyle(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, hides) {
+	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, safetext.Hides) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, child := range n.Content {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
 
 // page is text for people. What it is given is escaped here and nowhere else.
@@ -23,7 +24,7 @@ const minColumn = 20
 
 // para writes text in lines of the page's width, indented, behind a label.
 func (p *page) para(indent int, label, text string) {
-	text = visible(text)
+	text = safetext.Visible(text)
 	width, hang := p.width-indent, ""
 	if label != "" {
 		text = label + " " + text
@@ -40,7 +41,7 @@ func (p *page) para(indent int, label, text string) {
 func (p *page) lines(indent int, lines ...string) {
 	for _, line := range lines {
 		for part := range strings.Lines(line) {
-			p.WriteString(strings.Repeat(" ", indent) + visible(strings.TrimRight(part, "\r\n")) + "\n")
+			p.WriteString(strings.Repeat(" ", indent) + safetext.Visible(strings.TrimRight(part, "\r\n")) + "\n")
 		}
 	}
 }
@@ -51,7 +52,7 @@ func (p *page) head(indent int, severity strictarp.Severity, rest ...string) {
 	p.WriteString(strings.Repeat(" ", indent) + p.paint(colorOf(severity), word))
 	for _, text := range rest {
 		if text != "" {
-			p.WriteString("  " + visible(text))
+			p.WriteString("  " + safetext.Visible(text))
 		}
 	}
 	p.WriteString("\n")
@@ -85,7 +86,7 @@ func (p *page) table(indent int, title []string, rows ...[]string) {
 	for column := range last {
 		widest := 0
 		for _, row := range all {
-			widest = max(widest, utf8.RuneCountInString(visible(row[column])))
+			widest = max(widest, utf8.RuneCountInString(safetext.Visible(row[column])))
 		}
 		left -= widest + 2
 	}
@@ -94,7 +95,7 @@ func (p *page) table(indent int, title []string, rows ...[]string) {
 	for _, row := range all {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = visible(cell)
+			cells[i] = safetext.Visible(cell)
 		}
 		lines := wrap(cells[last], max(left, minColumn))
 		if len(lines) == 0 {
@@ -137,8 +138,11 @@ func unique(texts []string) []string {
 }
 
 func plural(n int, one string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case strings.HasSuffix(one, "s"):
+		return fmt.Sprintf("%d %ses", n, one)
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }

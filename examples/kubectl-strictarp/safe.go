@@ -2,39 +2,12 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/strictarp/strictarp/examples/internal/safetext"
 )
-
-// visible escapes what a terminal would act upon or hide: control characters,
-// marks that change the direction of text, and bytes that are no UTF-8. Names and
-// messages come from a cluster in which others may write.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, hides) {
-		return text
-	}
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case hides(r):
-			b.WriteString(escaped(r))
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// hides reports whether a character is not what it looks like.
-func hides(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-
-// escaped returns a character as Go, JSON and YAML write it where they can.
-func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
 // escapeJSON escapes in a JSON text what a terminal would act upon. The text means
 // the same: such characters can only be within strings.
@@ -65,7 +38,7 @@ func escapeYAML(text []byte) []byte {
 func escapeWith(text []byte, escape func(rune) string) []byte {
 	var b strings.Builder
 	for _, r := range string(text) {
-		if r == '\n' || !hides(r) {
+		if r == '\n' || !safetext.Hides(r) {
 			b.WriteRune(r)
 		} else {
 			b.WriteString(escape(r))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -21,6 +22,13 @@ import (
 // asked runs the program on a host of a segment with the nodes w1 to w3, of which
 // w1 announces 10.0.3.20, with what objects tell of the cluster on standard input.
 func asked(t *testing.T, edit func([]*arpchecktest.Host), args ...string) ran {
+	t.Helper()
+	return askedOn(t, edit, func(ctx context.Context, _ *world, _ *arpchecktest.Host) context.Context { return ctx }, args...)
+}
+
+// askedOn does so on a client's machine, which a test can change, in a context that it
+// can end.
+func askedOn(t *testing.T, edit func([]*arpchecktest.Host), machine func(context.Context, *world, *arpchecktest.Host) context.Context, args ...string) ran {
 	t.Helper()
 	c := metallbtest.New("w1", "w2", "w3")
 	c.AddService("default/web", "10.0.3.20", "w1").Local = true
@@ -44,8 +52,9 @@ func asked(t *testing.T, edit func([]*arpchecktest.Host), args ...string) ran {
 		edit(nodes)
 		w := quietWorld()
 		w.in = bytes.NewReader(facts)
-		w.open = s.AddClient("balancer", netip.MustParsePrefix("10.0.3.50/24")).OpenOn
-		r = w.run(t.Context(), append(args, "--bundle", "-")...)
+		client := s.AddClient("balancer", netip.MustParsePrefix("10.0.3.50/24"))
+		w.open = client.OpenOn
+		r = w.run(machine(t.Context(), &w, client), append(args, "--bundle", "-")...)
 	})
 	return r
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/strictarp/strictarp/arpcheck"
 	"github.com/strictarp/strictarp/arpcheck/netnstest"
 )
 
@@ -34,19 +33,7 @@ func TestLab(t *testing.T) {
 	server, err := nodes[0].Serve(netip.AddrPortFrom(vip, 80))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	var dialer *arpcheck.Dialer
-	require.NoError(t, client.Do(func() (err error) {
-		dialer, err = arpcheck.OpenDialer()
-		return err
-	}))
-	t.Cleanup(func() { assert.NoError(t, dialer.Close()) })
-	sys := system{open: client.OpenOn, dial: dialer.DialContext, cache: func() (n neighbours, err error) {
-		err = client.Do(func() (err error) {
-			n, err = arpcheck.OpenNeighbours()
-			return err
-		})
-		return n, err
-	}}
+	sys := labSystem(t, client)
 	call := func(want int, args ...string) string {
 		var out, errOut bytes.Buffer
 		assert.Equal(t, want, run(t.Context(), args, &out, &errOut, sys), "%v\n%s", args, &out)

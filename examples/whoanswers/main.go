@@ -3,7 +3,7 @@
 //
 //	whoanswers [-i eth0] [--expect MAC] [--control ADDRESS] [-o json] ADDRESS...
 //	whoanswers --sweep [--rate N] ADDRESS...
-//	whoanswers --soak DURATION [--every DURATION] [--connect PORT] ADDRESS
+//	whoanswers --soak DURATION [--every DURATION] [--connect PORT] [--report FILE] ADDRESS
 //	whoanswers --watch ADDRESS...
 //	whoanswers --replay FILE [ADDRESS...]
 //
@@ -12,8 +12,10 @@
 // sends three broadcasts for each address, as fast as the interface takes them.
 //
 // A sweep is for thousands of addresses: it takes as many replies as come. A soak
-// asks every second for as long as it is told, with --connect also by TCP, and prints
-// what changes. A watch listens and sends nothing, until it is interrupted. With
+// asks every second for as long as it is told, with --connect also by TCP. It prints
+// what changes, and on a terminal a line for each second, in which each MAC has a
+// letter and a color. With --report FILE it writes a page of HTML with a timeline, also
+// when it is interrupted or fails: one file, that needs no network. A watch listens and sends nothing, until it is interrupted. With
 // --pcap FILE the frames that all this rests on are kept as a pcapng file, which
 // --replay judges, as it does captures by tcpdump: anywhere, and without privileges.
 // Of a capture an ADDRESS that its host has not asked for is inconclusive.
@@ -38,6 +40,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/strictarp/strictarp/arpcheck"
 )
@@ -48,6 +51,8 @@ type system struct {
 	// dial and cache are for soaks that connect; a nil dial is that of a net.Dialer.
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	cache func() (neighbours, error)
+	// terminal says that a person reads along, colored that colors help.
+	terminal, colored bool
 }
 
 // neighbours is a neighbour cache.
@@ -57,11 +62,18 @@ type neighbours interface {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup; else it is that the connection to a host is lost
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
+	terminal := term.IsTerminal(int(os.Stdout.Fd()))
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, system{
-		open:  arpcheck.Open,
-		cache: func() (neighbours, error) { return arpcheck.OpenNeighbours() },
+		open:     arpcheck.Open,
+		cache:    func() (neighbours, error) { return arpcheck.OpenNeighbours() },
+		terminal: terminal,
+		colored:  terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 	}))
 }
 

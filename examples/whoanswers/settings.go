@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -30,6 +31,8 @@ type settings struct {
 	soak   time.Duration
 	every  time.Duration
 	port   uint16
+	report string
+	color  string
 	watch  bool
 	pcap   string
 	replay string
@@ -40,7 +43,8 @@ const usage = `Ask who answers ARP for addresses.
 Usage:
   whoanswers [flags] ADDRESS...            ask three times, in 4.5 s
   whoanswers --sweep [flags] ADDRESS...    ask for thousands of addresses
-  whoanswers --soak 10m [flags] ADDRESS    ask every second, and show what changes
+  whoanswers --soak 10m [flags] ADDRESS    ask every second; show what changes, or on a
+                                           terminal every answer
   whoanswers --watch [flags] ADDRESS...    only listen, until interrupted
   whoanswers --replay FILE [ADDRESS...]    judge a capture, without privileges
 
@@ -68,6 +72,8 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags.DurationVar(&set.soak, "soak", 0, "ask again and again for this long")
 	flags.DurationVar(&set.every, "every", arpcheck.DefaultSoakEvery, "how often a soak asks")
 	flags.Uint16Var(&set.port, "connect", 0, "TCP `PORT` that a soak also connects to; that fills this host's neighbour cache")
+	flags.StringVar(&set.report, "report", "", "write what a soak saw to this `FILE`, as a page of HTML; also when it is interrupted")
+	flags.StringVar(&set.color, "color", "auto", "color the lines of a soak: auto (on a terminal, without NO_COLOR), always or never")
 	flags.BoolVar(&set.watch, "watch", false, "listen to who claims the addresses; sends nothing")
 	flags.StringVar(&set.replay, "replay", "", "judge this pcap or pcapng `FILE`, on any system")
 	flags.Usage = func() { fmt.Fprintf(errOut, usage, flags.FlagUsages()) }
@@ -97,7 +103,7 @@ func (set settings) check(flags *pflag.FlagSet) error {
 			mode = m
 		}
 	}
-	for flag, with := range map[string]string{"rate": "sweep", "every": "soak", "connect": "soak"} {
+	for flag, with := range map[string]string{"rate": "sweep", "every": "soak", "connect": "soak", "report": "soak", "color": "soak"} {
 		if flags.Changed(flag) && mode != with {
 			return fmt.Errorf("--%s goes with --%s only", flag, with)
 		}
@@ -116,6 +122,12 @@ func (set settings) check(flags *pflag.FlagSet) error {
 		return errors.New("--soak and --every take a time such as 10m or 1s")
 	case set.rate < 0:
 		return errors.New("--rate is negative")
+	case !slices.Contains([]string{"auto", "always", "never"}, set.color):
+		return fmt.Errorf("--color %q: want auto, always or never", set.color)
+	case flags.Changed("report") && set.report == "":
+		return errors.New("--report takes a file")
+	case set.report != "" && set.report == set.pcap:
+		return errors.New("--report and --pcap name the same file")
 	}
 	return nil
 }
