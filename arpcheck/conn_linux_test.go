@@ -163,3 +163,43 @@ func describes(t *testing.T, open func(testing.TB, *netnstest.Host) *arpcheck.Pr
 		assert.Equal(t, q, got)
 	}
 }
+
+// That the interface goes down ends a Receive that waits, or the next one, once; when
+// it is up again frames come as before.
+func TestPacketConnTellsThatTheLinkWentDown(t *testing.T) {
+	t.Parallel()
+	for name, open := range receivers {
+		t.Run(name, func(t *testing.T) {
+			nodes, from := lab(t, 1)
+			conn := open(t, from).Conn
+			frames := make([]arpcheck.Frame, 8)
+			for _, waits := range []bool{false, true} {
+				deadline := time.Unix(1, 0)
+				if waits {
+					deadline = time.Now().Add(10 * time.Second)
+					time.AfterFunc(labWait, func() { _ = from.SetLink("eth0", false) })
+				} else {
+					require.NoError(t, from.SetLink("eth0", false))
+				}
+				require.NoError(t, conn.SetReadDeadline(deadline))
+				_, err := conn.Receive(frames)
+				require.ErrorIs(t, err, arpcheck.ErrLinkDown)
+				require.NoError(t, conn.SetReadDeadline(time.Unix(1, 0)))
+				_, err = conn.Receive(frames)
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is told once")
+
+				require.NoError(t, from.SetLink("eth0", true))
+				request := arpwire.Request(nodes[0].MAC(), vip.Next(), vip.Next().Next())
+				require.NoError(t, nodes[0].Inject(request.Append(nil, 60)))
+				require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+				for seen := false; !seen; { // the kernel may ask for something itself
+					n, err := conn.Receive(frames)
+					require.NoError(t, err)
+					for _, f := range frames[:n] {
+						seen = seen || parse(t, f.Data).Sender == vip.Next()
+					}
+				}
+			}
+		})
+	}
+}
