@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -46,6 +48,24 @@ type fleetTable struct {
 type fleetProxy struct {
 	table atomic.Pointer[fleetTable]
 	churn atomic.Int64 // endpoints that have moved
+
+	announcers sync.Map // places of nodes, by VIP
+}
+
+// announcer returns the place of the node that MetalLB chooses for a VIP, of those
+// that all run a speaker (speaker/layer2_controller.go, ShouldAnnounce).
+func (p *fleetProxy) announcer(vip netip.Addr, nodes []*fleetNode) int {
+	if at, ok := p.announcers.Load(vip); ok {
+		return at.(int)
+	}
+	best, at := [sha256.Size]byte{}, -1
+	for i, n := range nodes {
+		if sum := sha256.Sum256([]byte(n.name + "#" + vip.String())); at < 0 || bytes.Compare(sum[:], best[:]) < 0 {
+			best, at = sum, i
+		}
+	}
+	p.announcers.Store(vip, at)
+	return at
 }
 
 // set takes the addresses of Services: each has a port and three endpoints.
@@ -180,7 +200,7 @@ func (n *fleetNode) observe(context.Context, []netip.Addr) (strictarp.NodeFacts,
 
 // probe answers as the segment would: the announcer of each VIP, who is one of the
 // nodes, and it takes as long as a short pass.
-func (n *fleetNode) probe(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, nodes int) (strictarp.Vantage, []strictarp.Missing) {
+func (n *fleetNode) probe(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, nodes []*fleetNode) (strictarp.Vantage, []strictarp.Missing) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(5 * time.Second):
@@ -188,8 +208,7 @@ func (n *fleetNode) probe(ctx context.Context, facts strictarp.NodeFacts, vips [
 	now := time.Now()
 	v := strictarp.Vantage{Name: n.name, Node: n.name, At: now, Source: "packet socket", Links: facts.Links, Probes: []arpcheck.Result{}}
 	for _, vip := range vips {
-		b := vip.As4()
-		mac := fleetMAC((int(b[2])<<8 | int(b[3])) % nodes)
+		mac := fleetMAC(n.proxy.announcer(vip, nodes))
 		r := arpcheck.Result{Target: vip, Verdict: arpcheck.Single, Vantage: n.name, Interface: "eth0", MAC: fleetMAC(n.at), Sender: arpcheck.Sender{Addr: n.addr},
 			Started: now, Ended: now, Rounds: 3, Quality: arpcheck.Quality{Requests: 3},
 			Responders: []arpcheck.Responder{{MAC: mac, Replies: 3, First: now, Last: now, WonRounds: 3}}}

@@ -96,7 +96,7 @@ func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string)
 		a.changed, a.retold = changed, make(chan struct{})
 		a.targets, a.observe = f.targets, n.observe
 		a.probe = func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr) (strictarp.Vantage, []strictarp.Missing) {
-			return n.probe(ctx, facts, vips, len(names))
+			return n.probe(ctx, facts, vips, f.nodes)
 		}
 		agents = append(agents, a)
 	}
