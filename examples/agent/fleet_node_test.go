@@ -158,7 +158,7 @@ func (n *fleetNode) sync() {
 }
 
 // observe returns facts in the manner of strictarp.Observe. With each look a pod goes
-// and another comes, and neighbour entries age.
+// and another comes, and counters count.
 func (n *fleetNode) observe(context.Context, []netip.Addr) (strictarp.NodeFacts, []strictarp.Missing) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -180,13 +180,9 @@ func (n *fleetNode) observe(context.Context, []netip.Addr) (strictarp.NodeFacts,
 	for i, l := range n.links {
 		if l.Kind == "veth" {
 			f.Routes = append(f.Routes, strictarp.Route{Dst: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(n.at), byte(i)}), 32), Link: l.Name})
-			f.Neighbours = append(f.Neighbours, arpcheck.Neighbour{Addr: netip.AddrFrom4([4]byte{10, 244, byte(n.at), byte(i)}), MAC: l.MAC, Link: l.Name, State: arpcheck.NeighbourReachable})
 		}
 	}
-	for range 64 {
-		other := n.random.IntN(4096)
-		f.Neighbours = append(f.Neighbours, arpcheck.Neighbour{Addr: fleetAddr(other + 11), MAC: fleetMAC(other), Link: "eth0", State: arpcheck.NeighbourStale})
-	}
+	f.Neighbours = []arpcheck.Neighbour{} // of VIPs, which a node that holds them does not need
 	for i := range 100 {
 		f.Counters[fmt.Sprintf("TcpExtCounter%d", i)] = uint64(n.looks * i)
 	}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/exchange"
 )
 
 // Flags of TestFleet.
@@ -55,7 +56,7 @@ func TestFleet(t *testing.T) {
 	require.NoError(t, err)
 	f := &fleet{config: config, ready: make(chan struct{})}
 	f.traffic.calls = map[string]call{}
-	f.serviceClient, err = kubernetes.NewForConfig(config)
+	f.admin, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", *fleetListen)
 	require.NoError(t, err)
@@ -68,16 +69,16 @@ func TestFleet(t *testing.T) {
 
 // fleet is agents, and the nodes that they are on.
 type fleet struct {
-	config        *rest.Config
-	serviceClient kubernetes.Interface
-	proxy         fleetProxy
-	nodes         []*fleetNode
-	ready         chan struct{}
-	traffic       traffic
+	config  *rest.Config
+	admin   kubernetes.Interface
+	proxy   fleetProxy
+	nodes   []*fleetNode
+	ready   chan struct{}
+	traffic traffic
 
 	mu    sync.Mutex // guards what follows
 	vips  []netip.Addr
-	known bool
+	bound *exchange.Services
 }
 
 func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string) {
@@ -89,13 +90,14 @@ func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string)
 		n := newFleetNode(i, name, *fleetPods, &f.proxy)
 		n.changed = signalTo(changed)
 		f.nodes = append(f.nodes, n)
-		client, err := kubernetes.NewForConfig(f.configOf(tokens[name]))
+		client, err := newClient(f.configOf(tokens[name]))
 		require.NoError(t, err)
 		s := settings{node: name, namespace: "strictarp", every: time.Minute, probeEvery: 5 * time.Minute}
 		a := s.newAgent(client, slog.New(slog.DiscardHandler), newMetrics())
 		a.changed, a.retold = changed, make(chan struct{})
 		a.targets, a.observe = f.targets, n.observe
-		a.probe = func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr) (strictarp.Vantage, []strictarp.Missing) {
+		a.services = f.services
+		a.probe = func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, _ int) (strictarp.Vantage, []strictarp.Missing) {
 			return n.probe(ctx, facts, vips, f.nodes)
 		}
 		agents = append(agents, a)
@@ -112,7 +114,7 @@ func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string)
 // share no transport.
 func (f *fleet) configOf(token string) *rest.Config {
 	c := rest.AnonymousClientConfig(f.config)
-	c.BearerToken, c.UserAgent = token, "strictarp-agent"
+	c.BearerToken = token
 	c.Dial = (&net.Dialer{Timeout: 30 * time.Second}).DialContext
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &f.traffic} })
 	return c
@@ -121,7 +123,7 @@ func (f *fleet) configOf(token string) *rest.Config {
 // follow has the nodes' kube-proxies bind what Services have, within ten seconds.
 func (f *fleet) follow(t *testing.T, ctx context.Context) {
 	f.proxy.set(nil)
-	factory := informers.NewSharedInformerFactory(f.serviceClient, 0)
+	factory := informers.NewSharedInformerFactory(f.admin, 0)
 	services, endpoints := factory.Core().V1().Services().Informer(), factory.Discovery().V1().EndpointSlices().Informer()
 	moved := make(chan struct{}, 1)
 	tell := signalTo(moved)
@@ -156,24 +158,26 @@ func (f *fleet) take(services cache.SharedIndexInformer) {
 	var vips, addrs []netip.Addr
 	for _, o := range services.GetStore().List() {
 		s := o.(*corev1.Service)
-		vips = append(vips, addressesOf(s)...)
-		if addr, err := netip.ParseAddr(s.Spec.ClusterIP); err == nil {
-			addrs = append(addrs, addr)
-		}
+		vips, addrs = append(vips, addressesOf(s)...), append(addrs, exchange.AddressesOf(s)...)
 	}
-	addrs = append(addrs, vips...)
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	slices.SortFunc(vips, netip.Addr.Compare)
 	f.proxy.set(addrs)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.vips, f.known = vips, true
+	f.vips, f.bound = vips, exchange.NewServices(addrs)
 }
 
 func (f *fleet) targets() ([]netip.Addr, bool, []strictarp.Missing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.vips[:min(len(f.vips), maxVIPs)], f.known, nil
+	return f.vips, true, nil
+}
+
+func (f *fleet) services() *exchange.Services {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bound
 }
 
 // control has nodes become loose or strict (?first=0&last=9), as after a restart of

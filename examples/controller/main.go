@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -104,7 +105,7 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("find the API server (--kubeconfig outside of a pod): %w", err)
 	}
 	config.UserAgent, config.QPS, config.Burst = "strictarp-controller", s.qps, int(2*s.qps)+1
-	typed, err := kubernetes.NewForConfig(config)
+	typed, err := kubernetes.NewForConfig(inProtobuf(config))
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
@@ -137,6 +138,15 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 		err = errors.Join(err, fmt.Errorf("serve metrics: %w", failed))
 	}
 	return err
+}
+
+// inProtobuf is for kinds that the API server speaks it of: it takes less than JSON, in
+// which bytes are written as text.
+func inProtobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
 }
 
 func (s settings) config() (*rest.Config, error) {

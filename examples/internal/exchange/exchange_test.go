@@ -83,13 +83,13 @@ func TestRoundTrip(t *testing.T) {
 	f := factsOf("w1", start)
 	f.Nodes["w2"] = strictarp.NodeFacts{Source: "made up"}
 	f.Vantages = append(f.Vantages, strictarp.Vantage{Name: "w2", Node: "w2"}, strictarp.Vantage{Name: "router"})
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
-	again, err := exchange.Encode("strictarp", "w1", f)
+	again, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	assert.Equal(t, cm, again, "equal facts, equal objects")
 
-	node, got, err := exchange.Decode(cm)
+	node, got, err := exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "w1", node)
 	want := factsOf("w1", start)
@@ -121,9 +121,9 @@ func TestCases(t *testing.T) {
 					one.Vantages = append(one.Vantages, v)
 				}
 			}
-			cm, err := exchange.Encode("strictarp", name, one)
+			cm, err := exchange.Encode("strictarp", name, one, nil)
 			require.NoError(t, err, "%s %s", dir.Name(), name)
-			node, got, err := exchange.Decode(cm)
+			node, got, err := exchange.Decode(cm, nil)
 			require.NoError(t, err)
 			assert.Equal(t, name, node)
 			assert.JSONEq(t, asJSON(t, one), asJSON(t, got), "%s %s", dir.Name(), name)
@@ -212,10 +212,10 @@ func TestBounds(t *testing.T) {
 	}
 	n.KubeProxyLog = []string{text(1000)}
 	f.Nodes["w1"] = n
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(cm.BinaryData[exchange.DataKey]), exchange.MaxBytes)
-	_, got, err := exchange.Decode(cm)
+	_, got, err := exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Nil(t, got.Nodes["w1"].Routes)
 	assert.Nil(t, got.Nodes["w1"].KubeProxyLog)
@@ -231,18 +231,18 @@ func TestBounds(t *testing.T) {
 	// A name that is larger than everything: even links have to go.
 	n.Links = []strictarp.Link{{Name: text(exchange.MaxPlainBytes)}}
 	f.Nodes["w1"] = n
-	cm, err = exchange.Encode("strictarp", "w1", f)
+	cm, err = exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
-	_, got, err = exchange.Decode(cm)
+	_, got, err = exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Nil(t, got.Nodes["w1"].Links)
 
 	for range 1000 {
 		f.Missing = append(f.Missing, strictarp.Missing{What: strings.Repeat("é", 1000), Where: "elsewhere"})
 	}
-	cm, err = exchange.Encode("strictarp", "w1", f)
+	cm, err = exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
-	_, got, err = exchange.Decode(cm)
+	_, got, err = exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Less(t, len(got.Missing), 100)
 	assert.Less(t, len(got.Missing[5].What), 600)
@@ -285,13 +285,13 @@ func TestSize(t *testing.T) {
 		probe.Target = netip.AddrFrom4([4]byte{10, 0, byte(3 + i>>8), byte(i)})
 		f.Vantages[0].Probes = append(f.Vantages[0].Probes, probe)
 	}
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	plain, err := json.Marshal(f)
 	require.NoError(t, err)
 	t.Logf("%d bytes, %d before compression", len(cm.BinaryData[exchange.DataKey]), len(plain))
 	assert.Less(t, len(cm.BinaryData[exchange.DataKey]), exchange.MaxBytes/8)
-	_, got, err := exchange.Decode(cm)
+	_, got, err := exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Len(t, got.Missing, len(f.Missing), "nothing was left out")
 }
@@ -335,17 +335,17 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cm, err := exchange.Encode("strictarp", "w1", factsOf("w1", start))
+			cm, err := exchange.Encode("strictarp", "w1", factsOf("w1", start), nil)
 			require.NoError(t, err)
 			c.edit(cm)
-			_, _, err = exchange.Decode(cm)
+			_, _, err = exchange.Decode(cm, nil)
 			require.ErrorIs(t, err, c.want)
 			assert.NotContains(t, err.Error(), "\x1b")
 		})
 	}
-	_, err := exchange.Encode("strictarp", "w1", strictarp.Facts{})
+	_, err := exchange.Encode("strictarp", "w1", strictarp.Facts{}, nil)
 	require.ErrorIs(t, err, exchange.ErrNotFacts)
-	_, err = exchange.Encode("strictarp", "W 1", factsOf("W 1", start))
+	_, err = exchange.Encode("strictarp", "W 1", factsOf("W 1", start), nil)
 	require.ErrorIs(t, err, exchange.ErrNotFacts)
 	assert.NotErrorIs(t, err, fs.ErrNotExist)
 }
@@ -366,14 +366,14 @@ func FuzzDecode(f *testing.F) {
 		cm := &corev1.ConfigMap{BinaryData: map[string][]byte{exchange.DataKey: payload}}
 		cm.Name = exchange.Name(node)
 		cm.Annotations = map[string]string{exchange.NodeAnnotation: node, exchange.FormatAnnotation: format}
-		got, facts, err := exchange.Decode(cm)
+		got, facts, err := exchange.Decode(cm, nil)
 		if err != nil {
 			return
 		}
 		// What was read can be written, and is the same then.
-		again, err := exchange.Encode("strictarp", got, facts)
+		again, err := exchange.Encode("strictarp", got, facts, nil)
 		require.NoError(t, err)
-		_, same, err := exchange.Decode(again)
+		_, same, err := exchange.Decode(again, nil)
 		require.NoError(t, err)
 		assert.Equal(t, asJSON(t, facts), asJSON(t, same))
 	})
