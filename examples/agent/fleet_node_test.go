@@ -26,6 +26,7 @@ type fleetNode struct {
 	at      int // its place among all
 	addr    netip.Addr
 	changed func()
+	retold  func()
 	proxy   *fleetProxy
 
 	mu      sync.Mutex // guards what follows

@@ -37,6 +37,7 @@ var (
 	fleetTokens = flag.String("fleet", "", "run agents of many nodes: a file of JSON with each one's token by its node's name")
 	fleetConfig = flag.String("fleet-kubeconfig", "", "how they reach the API server")
 	fleetListen = flag.String("fleet-listen", "127.0.0.1:9799", "where they are told what happens on nodes")
+	fleetEvery  = flag.Duration("fleet-every", time.Minute, "time between observations of each")
 	fleetPods   = flag.Int("fleet-pods", 30, "pods of each node")
 )
 
@@ -86,15 +87,15 @@ func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string)
 	names := slices.Sorted(maps.Keys(tokens))
 	var agents []*agent
 	for i, name := range names {
-		changed := make(chan struct{}, 1)
+		changed, retold := make(chan struct{}, 1), make(chan struct{}, 1)
 		n := newFleetNode(i, name, *fleetPods, &f.proxy)
-		n.changed = signalTo(changed)
+		n.changed, n.retold = signalTo(changed), signalTo(retold)
 		f.nodes = append(f.nodes, n)
 		client, err := newClient(f.configOf(tokens[name]))
 		require.NoError(t, err)
-		s := settings{node: name, namespace: "strictarp", every: time.Minute, probeEvery: 5 * time.Minute}
+		s := settings{node: name, namespace: "strictarp", every: *fleetEvery, probeEvery: 5 * time.Minute}
 		a := s.newAgent(client, slog.New(slog.DiscardHandler), newMetrics())
-		a.changed, a.retold = changed, make(chan struct{})
+		a.changed, a.retold = changed, retold
 		a.targets, a.observe = f.targets, n.observe
 		a.services = f.services
 		a.probe = func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, _ int) (strictarp.Vantage, []strictarp.Missing) {
@@ -144,8 +145,11 @@ func (f *fleet) follow(t *testing.T, ctx context.Context) {
 			case <-ctx.Done():
 			case <-moved:
 				time.Sleep(time.Second)
-				f.take(services)
+				news := f.take(services)
 				for _, n := range f.nodes {
+					if news {
+						n.retold()
+					}
 					time.AfterFunc(rand.N(10*time.Second), n.sync)
 				}
 			}
@@ -153,8 +157,8 @@ func (f *fleet) follow(t *testing.T, ctx context.Context) {
 	}()
 }
 
-// take notes what Services have now.
-func (f *fleet) take(services cache.SharedIndexInformer) {
+// take notes what Services have now, and reports whether VIPs are other ones.
+func (f *fleet) take(services cache.SharedIndexInformer) bool {
 	var vips, addrs []netip.Addr
 	for _, o := range services.GetStore().List() {
 		s := o.(*corev1.Service)
@@ -165,7 +169,9 @@ func (f *fleet) take(services cache.SharedIndexInformer) {
 	f.proxy.set(addrs)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	news := !slices.Equal(f.vips, vips)
 	f.vips, f.bound = vips, exchange.NewServices(addrs)
+	return news
 }
 
 func (f *fleet) targets() ([]netip.Addr, bool, []strictarp.Missing) {

@@ -74,8 +74,11 @@ func abridge(node string, f strictarp.Facts, services *Services) *document {
 func (s *Services) differ(addrs []strictarp.Address) (extra []strictarp.Address, lacks []netip.Addr) {
 	extra = []strictarp.Address{}
 	has := make([]bool, len(s.addrs))
-	for _, a := range addrs {
-		i, ok := s.find(a.Prefix.Addr())
+	for i, a := range addrs {
+		ok := i < len(s.addrs) && a == s.addrs[i]
+		if !ok {
+			i, ok = s.find(a.Prefix.Addr())
+		}
 		if ok {
 			has[i] = true
 		}

@@ -22,6 +22,7 @@ var (
 	nodes    = flag.Int("nodes", 50, "how many nodes")
 	services = flag.Int("services", 200, "how many Services of type LoadBalancer")
 	pods     = flag.Int("pods", 10, "pods of each node")
+	every    = flag.Duration("every", time.Minute, "the agents' --every: on a small machine 5,000 of them cannot look each minute")
 	quiet    = flag.Duration("quiet", 20*time.Second, "how long nothing happens, to see what that costs")
 	away     = flag.Duration("away", 5*time.Second, "how long the API server is away")
 	qps      = flag.Int("qps", 0, "the controller's --qps; 0: its default")

@@ -173,6 +173,14 @@ func (s *scene) makePods(ctx context.Context, i int, ds *appsv1.DaemonSet) error
 	)
 }
 
+// makeClusterIP makes a Service without a VIP.
+func (s *scene) makeClusterIP(ctx context.Context) error {
+	_, err := s.admin.CoreV1().Services("default").Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "internal"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
 // makeService makes one with a VIP and an endpoint.
 func (s *scene) makeService(ctx context.Context, i int) error {
 	name := fmt.Sprintf("svc-%05d", i)
@@ -249,7 +257,7 @@ func (s *scene) startFleet() {
 	config, err := s.plane.Kubeconfig(controlplane.Admin)
 	require.NoError(s, err)
 	s.fleet, err = process.Start(process.Spec{Path: s.build("agent", "test", "-c"), Log: filepath.Join(s.dir, "fleet.log"), Args: []string{
-		"-test.run=TestFleet", "-test.timeout=0", "-fleet=" + file, "-fleet-kubeconfig=" + config, "-fleet-listen=" + fleetAddress, fmt.Sprintf("-fleet-pods=%d", *pods),
+		"-test.run=TestFleet", "-test.timeout=0", "-fleet=" + file, "-fleet-kubeconfig=" + config, "-fleet-listen=" + fleetAddress, fmt.Sprintf("-fleet-pods=%d", *pods), "-fleet-every=" + every.String(),
 	}})
 	require.NoError(s, err)
 	s.Cleanup(func() { _ = s.fleet.Kill() })

@@ -43,9 +43,9 @@ func TestThousands(t *testing.T) {
 		time.Sleep(*quiet)
 		assert.Zero(s, s.writes(), "facts were written though pods, neighbours and counters alone have moved")
 	})
-	s.phase("a Service comes and an endpoint moves", func() {
+	s.phase("a Service without a VIP comes and an endpoint moves", func() {
 		s.traffic()
-		require.NoError(s, s.makeService(s.Context(), *services))
+		require.NoError(s, s.makeClusterIP(s.Context()))
 		s.moveEndpoint(0)
 		time.Sleep(30 * time.Second) // kube-proxies follow within ten
 		assert.Zero(s, s.writes(), "facts were written though nodes hold what Services have")
@@ -65,6 +65,12 @@ func TestThousands(t *testing.T) {
 		assert.LessOrEqual(s, s.writes(), 2**nodes)
 		s.tellFleet("strict?restarted=yes")
 		s.await("all were resolved", s.looseNodes(0))
+	})
+	s.phase("a Service with a VIP comes", func() {
+		s.traffic()
+		require.NoError(s, s.makeService(s.Context(), *services))
+		time.Sleep(time.Minute) // it is asked for
+		assert.LessOrEqual(s, s.writes(), min(*nodes, 100), "facts were written though nodes hold what Services have")
 	})
 	s.phase("the API server is away", func() {
 		s.traffic()
