@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -45,12 +45,18 @@ func shareOf(node string, vips []netip.Addr, nodes int) (share []netip.Addr, rat
 			Err: fmt.Sprintf("%v: there are %d, of which all nodes together ask for %d", strictarp.ErrLimit, len(vips), can),
 		}}
 	}
-	place := func(vip netip.Addr) uint64 {
-		h := fnv.New64a()
-		_, _ = h.Write(append([]byte(node), vip.AsSlice()...)) // it never fails
-		return h.Sum64()
+	type place struct {
+		vip  netip.Addr
+		hash [sha256.Size]byte
 	}
-	share = slices.SortedFunc(slices.Values(vips), func(a, b netip.Addr) int { return cmp.Compare(place(a), place(b)) })[:most]
+	places := make([]place, len(vips))
+	for i, vip := range vips {
+		places[i] = place{vip, sha256.Sum256([]byte(node + "#" + vip.String()))}
+	}
+	slices.SortFunc(places, func(a, b place) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	for _, p := range places[:most] {
+		share = append(share, p.vip)
+	}
 	slices.SortFunc(share, netip.Addr.Compare)
 	return share, rate, missing
 }

@@ -39,14 +39,11 @@ var (
 func factsOf(node string, at time.Time) strictarp.Facts {
 	n := strictarp.NodeFacts{
 		At: at, Source: "netlink and proc",
-		Links:      []strictarp.Link{{Name: "eth0", MAC: mac1, Up: true, Addrs: []strictarp.Address{}}},
-		Neighbours: []arpcheck.Neighbour{{Addr: vip, MAC: mac1, Link: "eth0", State: arpcheck.NeighbourReachable}},
-		Counters:   map[string]uint64{"TcpExtIPReversePathFilter": uint64(at.Unix())},
-		KubeProxy:  []strictarp.Process{{PID: 7, Started: start}},
-		Running:    &kubeproxy.Running{At: at, Source: "configz", Config: &kubeproxy.Config{At: at}},
-		IPVS: &ipvs.Table{Services: []ipvs.Service{{Addr: vip, RealServers: []ipvs.RealServer{
-			{Addr: netip.MustParseAddr("10.244.1.2"), ActiveConns: at.Second(), InactiveConns: at.Minute()},
-		}}}},
+		Links:        []strictarp.Link{{Name: "eth0", MAC: mac1, Up: true, Addrs: []strictarp.Address{}}},
+		Neighbours:   []arpcheck.Neighbour{{Addr: vip, MAC: mac1, Link: "eth0", State: arpcheck.NeighbourReachable}},
+		Counters:     map[string]uint64{"TcpExtIPReversePathFilter": uint64(at.Unix())},
+		KubeProxy:    []strictarp.Process{{PID: 7, Started: start}},
+		Running:      &kubeproxy.Running{At: at, Source: "configz", Config: &kubeproxy.Config{At: at}},
 		KubeProxyLog: []string{at.String()},
 	}
 	v := strictarp.Vantage{Name: node, Node: node, At: at, Source: "packet socket", Probes: []arpcheck.Result{{
@@ -121,6 +118,8 @@ func TestCases(t *testing.T) {
 					one.Vantages = append(one.Vantages, v)
 				}
 			}
+			n.IPVS = nil // it is not published
+			one.Nodes[name] = n
 			cm, err := exchange.Encode("strictarp", name, one, nil)
 			require.NoError(t, err, "%s %s", dir.Name(), name)
 			node, got, err := exchange.Decode(cm, nil)
@@ -176,7 +175,6 @@ func TestHash(t *testing.T) {
 		"failed":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Neighbours[0].State = arpcheck.NeighbourFailed },
 		"restart":    func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.KubeProxy[0].PID++ },
 		"configz":    func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Running.Config.Mode = "iptables" },
-		"weight":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.IPVS.Services[0].RealServers[0].Weight = 1 },
 		"responders": func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Responders[1].MAC[5] = 9 },
 		"verdict":    func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Verdict = arpcheck.None },
 		"double": func(_ *strictarp.NodeFacts, f *strictarp.Facts) {
@@ -219,7 +217,7 @@ func TestBounds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, got.Nodes["w1"].Routes)
 	assert.Nil(t, got.Nodes["w1"].KubeProxyLog)
-	assert.NotNil(t, got.Nodes["w1"].IPVS, "it fits without the routes")
+	assert.NotNil(t, got.Nodes["w1"].Links, "it fits without the routes")
 	assert.Len(t, got.Vantages, 1)
 	var what []string
 	for _, m := range got.Missing {
@@ -316,8 +314,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"another node's name": {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.NodeAnnotation] = "w2" }, exchange.ErrNotFacts},
 		"hostile name":        {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.NodeAnnotation] = "w1\x1b[2J" }, exchange.ErrNotFacts},
 		"bad format":          {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "x" }, exchange.ErrNotFacts},
-		"newer format":        {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "2" }, errors.ErrUnsupported},
+		"newer format":        {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "3" }, errors.ErrUnsupported},
 		"no data":             {func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, exchange.ErrNotFacts},
+		"another format":      {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "2" }, exchange.ErrNotFacts},
 		"no gzip":             {func(cm *corev1.ConfigMap) { cm.BinaryData[exchange.DataKey] = []byte("{}") }, exchange.ErrNotFacts},
 		"cut": {func(cm *corev1.ConfigMap) {
 			d := cm.BinaryData[exchange.DataKey]
@@ -357,6 +356,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("w1", "1", string(plain), true)
 	f.Add("w1", "2", "{", true)
 	f.Add("w1", "1", "\x1f\x8b\b", false)
+	f.Add("w1", "2", `{"facts":{"version":1,"nodes":{"w1":{"links":[{"name":"a","noARP":true,"addrs":[]},{"name":"a"}]}}},"held":[{"link":"a","lacks":["10.0.3.20","::1"]},{"link":"b"},{"link":"a"}]}`, true)
 	f.Add("x\x00", "", `{"version":1,"nodes":{"x":{"links":[{"addrs":null}]}}}`, true)
 	f.Fuzz(func(t *testing.T, node, format, data string, compressed bool) {
 		payload := []byte(data)
@@ -370,11 +370,18 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was read can be written, and is the same then.
-		again, err := exchange.Encode("strictarp", got, facts, nil)
-		require.NoError(t, err)
-		_, same, err := exchange.Decode(again, nil)
-		require.NoError(t, err)
-		assert.Equal(t, asJSON(t, facts), asJSON(t, same))
+		// What was read can be written, and what is published is the same then.
+		for _, services := range []*exchange.Services{nil, exchange.NewServices([]netip.Addr{vip})} {
+			for range 2 {
+				again, err := exchange.Encode("strictarp", got, facts, services)
+				require.NoError(t, err)
+				_, same, err := exchange.Decode(again, services)
+				require.NoError(t, err)
+				once, err := exchange.Encode("strictarp", got, same, services)
+				require.NoError(t, err)
+				assert.Equal(t, again, once)
+				facts = same
+			}
+		}
 	})
 }
