@@ -55,7 +55,7 @@ func TestFleet(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &tokens))
 	config, err := clientcmd.BuildConfigFromFlags("", *fleetConfig)
 	require.NoError(t, err)
-	f := &fleet{config: config, ready: make(chan struct{})}
+	f := &fleet{config: config, ready: make(chan struct{}), pace: make(chan struct{}, 16)}
 	f.traffic.calls = map[string]call{}
 	f.admin, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
@@ -76,6 +76,7 @@ type fleet struct {
 	nodes   []*fleetNode
 	ready   chan struct{}
 	traffic traffic
+	pace    chan struct{}
 
 	mu    sync.Mutex // guards what follows
 	vips  []netip.Addr
@@ -96,7 +97,7 @@ func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string)
 		s := settings{node: name, namespace: "strictarp", every: *fleetEvery, probeEvery: 5 * time.Minute}
 		a := s.newAgent(client, slog.New(slog.DiscardHandler), newMetrics())
 		a.changed, a.retold = changed, retold
-		a.targets, a.observe = f.targets, n.observe
+		a.targets, a.observe = f.targets, f.paced(n.observe)
 		a.services = f.services
 		a.probe = func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, _ int) (strictarp.Vantage, []strictarp.Missing) {
 			return n.probe(ctx, facts, vips, f.nodes)
@@ -110,6 +111,18 @@ func (f *fleet) run(t *testing.T, ctx context.Context, tokens map[string]string)
 	}
 	work.Wait()
 }
+
+// paced has no more than 80 nodes a second be looked at: one machine's processors and
+// memory stand for those of all.
+func (f *fleet) paced(observe observer) observer {
+	return func(ctx context.Context, vips []netip.Addr) (strictarp.NodeFacts, []strictarp.Missing) {
+		f.pace <- struct{}{}
+		time.AfterFunc(200*time.Millisecond, func() { <-f.pace })
+		return observe(ctx, vips)
+	}
+}
+
+type observer = func(context.Context, []netip.Addr) (strictarp.NodeFacts, []strictarp.Missing)
 
 // configOf makes connections of its own for each: that Dial differs has client-go
 // share no transport.
