@@ -167,11 +167,13 @@ func (p *vip) askers() []netip.Addr {
 func (p *vip) findAskers() []netip.Addr {
 	list := []netip.Addr{}
 	for _, s := range p.seen {
-		for _, l := range s.vantage.Links {
+		for i := range s.vantage.Links {
+			l := &s.vantage.Links[i]
+			if !l.segment() {
+				continue
+			}
 			for _, a := range l.Addrs {
-				if l.segment() {
-					list = append(list, a.Prefix.Addr())
-				}
+				list = append(list, a.Prefix.Addr())
 			}
 		}
 		for _, i := range s.results {

@@ -3,6 +3,7 @@ package strictarp
 import (
 	"cmp"
 	"iter"
+	"net/netip"
 	"slices"
 )
 
@@ -14,6 +15,8 @@ type roll struct {
 	vips  []*vip       // those on it, in its order
 	at    map[*vip]int // the place of each in addrs
 	nodes []*node      // that have it, by name
+
+	strays []netip.Addr // see strays
 }
 
 // rollKey tells lists of addresses apart by their memory.
@@ -78,6 +81,27 @@ func (e *enrolled) find(p *vip) (*Address, bool) {
 func (e *enrolled) has(p *vip) bool {
 	_, ok := e.find(p)
 	return ok
+}
+
+// strays returns the addresses of an interface that no Service has.
+func (v *view) strays(l *Link) []netip.Addr {
+	if len(l.Addrs) == 0 {
+		return nil
+	}
+	r := v.rolls[l.rollKey()]
+	if r == nil {
+		r = v.newRoll(l.Addrs) // the device is used as a NIC
+	}
+	if r.strays == nil {
+		r.strays = []netip.Addr{}
+		for _, a := range r.addrs {
+			addr := a.Prefix.Addr()
+			if p := v.byVIP[addr]; (p == nil || len(p.services) == 0) && !v.serviceAddr(addr) {
+				r.strays = append(r.strays, addr)
+			}
+		}
+	}
+	return r.strays
 }
 
 // enrolled reports whether a node has the VIP on such a device.

@@ -165,7 +165,7 @@ func (v *view) indexNodes() {
 			for k := range l.Addrs {
 				addr := l.Addrs[k].Prefix.Addr()
 				p := v.byVIP[addr]
-				own := v.nodeOf[addr] == name || l.segment() && (p == nil || len(p.services) == 0 && k == 0)
+				own := v.nodeOf[addr] == name || p == nil || len(p.services) == 0 && k == 0
 				switch {
 				case own && v.nodeOf[addr] == "":
 					v.own(name, addr)

@@ -75,7 +75,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	f.DurationVar(&s.resync, "resync", 10*time.Minute, "time between judgements of everything when nothing changes")
 	f.StringVar(&s.listen, "listen", ":9794", "where /metrics, /healthz and /readyz are served")
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account)")
-	f.Float32Var(&s.qps, "qps", 20, "calls to the API server a second, in the long run")
+	f.Float32Var(&s.qps, "qps", 100, "calls to the API server a second, in the long run")
 	f.StringVar(&s.strict, "remedy", "none", "strict: set strictARP in kube-proxy's ConfigMap and restart kube-proxy, node by node; none: change nothing")
 	f.DurationVar(&s.soak, "remedy-soak", 6*time.Minute, "how long all has to stay good on a node until the next one's turn; longer than the agents' --probe-every")
 	f.DurationVar(&s.patience, "remedy-patience", 10*time.Minute, "how long a node may take to be good until all is taken back")
