@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,7 @@ type agent struct {
 	known    bool // the VIPs are
 	findings []strictarp.Finding
 	seen     probed
+	share    []netip.Addr // of the VIPs that the last pass asked for
 
 	observed    time.Time // the last time
 	probedAt    time.Time // when the last pass began
@@ -107,7 +109,9 @@ func (a *agent) run(ctx context.Context) {
 		case <-a.retold:
 			soon := time.Now().Add(settle)
 			a.nextObserve = earlier(a.nextObserve, later(soon, a.observed.Add(calm)))
-			a.nextProbe = earlier(a.nextProbe, later(soon.Add(settle), a.probedAt.Add(probeCalm)))
+			if a.newShare() {
+				a.nextProbe = earlier(a.nextProbe, later(soon.Add(settle), a.probedAt.Add(probeCalm)))
+			}
 		case a.seen = <-a.probing:
 			busy, a.dirty = false, true
 			a.metrics.probed(*a.seen.vantage)
@@ -166,6 +170,7 @@ func (a *agent) startProbe(ctx context.Context, passes *sync.WaitGroup) bool {
 	a.nextProbe = now.Add(a.next(a.probeEvery, a.probedAt.IsZero()))
 	a.probedAt = now
 	if len(a.vips) == 0 {
+		a.share = nil
 		if a.seen.vantage != nil && len(a.seen.vantage.Probes) > 0 {
 			a.seen, a.dirty = probed{}, true // there is nothing left to ask for
 		}
@@ -173,6 +178,7 @@ func (a *agent) startProbe(ctx context.Context, passes *sync.WaitGroup) bool {
 	}
 	facts := a.facts
 	vips, rate, beyond := shareOf(a.node, a.vips, a.condition.nodes)
+	a.share = vips
 	if err := a.condition.unknown; err != nil {
 		beyond = append(beyond, strictarp.Missing{What: "number of nodes", Where: a.node, Err: err.Error(), Collect: "allow list of nodes: with more than a hundred, nodes share in asking for VIPs"})
 	}
@@ -182,6 +188,14 @@ func (a *agent) startProbe(ctx context.Context, passes *sync.WaitGroup) bool {
 		a.probing <- probed{&v, missing}
 	})
 	return true
+}
+
+// newShare reports whether the node is to ask for other VIPs than in the last pass: of
+// thousands of nodes a few do for one that is new.
+func (a *agent) newShare() bool {
+	vips, _, _ := a.targets()
+	share, _, _ := shareOf(a.node, vips, a.condition.nodes)
+	return !slices.Equal(share, a.share)
 }
 
 // tell writes what has changed. What fails is tried again, after a while, with
