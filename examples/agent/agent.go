@@ -210,9 +210,12 @@ func (a *agent) tell(ctx context.Context) {
 			errs = append(errs, err)
 		}
 	}
-	a.asked = true
 	lookErr := a.condition.look(ctx)
 	failed("get-node", lookErr)
+	if !a.asked && a.condition.nodes > manyNodes { // all may have been started at once
+		a.nextProbe = time.Now().Add(a.next(a.probeEvery, true))
+	}
+	a.asked = true
 	if lookErr == nil {
 		a.publisher.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: a.node, UID: a.condition.uid}
 	}
