@@ -27,7 +27,7 @@ func (v *view) kernel(n *node, p *vip) kernelAnswer {
 		return kernelAnswer{missing: []Missing{{What: "the interfaces", Where: n.name, Collect: NeedNodeLinks.Collect()}}}
 	}
 	links, elsewhere := v.receiving(n, p), false
-	for h := range p.on(n) {
+	for _, h := range p.on(n) {
 		if slices.Contains(links, h.link) {
 			k.onNIC = true
 		} else {
@@ -74,17 +74,12 @@ func (v *view) wouldReply(n *node, l *Link, p *vip) (Answer, error) {
 	ask := func() (Answer, error) {
 		return v.without(n, p).WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
 	}
-	var held holding
-	times := 0
-	for h := range p.on(n) {
-		held = h
-		times++
-	}
+	held := p.on(n)
 	proxied := slices.ContainsFunc(n.ProxyNeighbours, func(e ProxyNeighbour) bool { return e.Addr == p.addr })
-	if times != 1 || proxied {
+	if len(held) != 1 || proxied {
 		return ask()
 	}
-	key := alike{link: l.Name, holder: held.link.Name, scope: held.addr.Scope, noLocalRoute: held.addr.NoLocalRoute}
+	key := alike{link: l.Name, holder: held[0].link.Name, scope: held[0].addr.Scope, noLocalRoute: held[0].addr.NoLocalRoute}
 	r, ok := n.replies[key]
 	if !ok {
 		r.answer, r.err = ask()

@@ -2,7 +2,6 @@ package strictarp
 
 import (
 	"cmp"
-	"iter"
 	"net/netip"
 	"slices"
 )
@@ -114,42 +113,27 @@ func (n *node) enrolledAt(p *vip) bool {
 }
 
 // holds reports whether a node has the VIP on an interface, and not as its own.
-func (n *node) holds(p *vip) bool {
-	for range p.on(n) {
-		return true
-	}
-	return false
-}
+func (n *node) holds(p *vip) bool { return len(p.on(n)) > 0 }
 
-// onLink reports whether a node has the VIP on an interface, and not as its own.
-func (p *vip) onLink(n *node, l *Link) bool {
-	for h := range p.on(n) {
-		if h.link == l {
-			return true
+// on returns where a node has the VIP, in memory that the next call for that node
+// uses again: it is asked for each of them, thousands of times thousands.
+func (p *vip) on(n *node) []holding {
+	list := n.found[:0]
+	from, _ := slices.BinarySearchFunc(p.holders, n.at, func(h holding, at int) int { return h.node.at - at })
+	for _, h := range p.holders[from:] {
+		if h.node != n {
+			break
+		}
+		list = append(list, h)
+	}
+	for i := range n.rolls {
+		e := &n.rolls[i]
+		if addr, ok := e.find(p); ok {
+			list = append(list, holding{n, e.link, addr})
 		}
 	}
-	return false
-}
-
-// on returns where a node has the VIP.
-func (p *vip) on(n *node) iter.Seq[holding] {
-	return func(yield func(holding) bool) {
-		from, _ := slices.BinarySearchFunc(p.holders, n.at, func(h holding, at int) int { return h.node.at - at })
-		for _, h := range p.holders[from:] {
-			if h.node != n {
-				break
-			}
-			if !yield(h) {
-				return
-			}
-		}
-		for i := range n.rolls {
-			e := &n.rolls[i]
-			if addr, ok := e.find(p); ok && !yield(holding{n, e.link, addr}) {
-				return
-			}
-		}
-	}
+	n.found = list
+	return list
 }
 
 // nodes returns the nodes that have the VIP, each once.

@@ -60,7 +60,7 @@ func (v *view) unannounced(p *vip) string {
 
 // deviceOf returns the device on which a node has a VIP.
 func (n *node) deviceOf(p *vip) string {
-	for h := range p.on(n) {
+	for _, h := range p.on(n) {
 		if !h.link.segment() {
 			return h.link.Name
 		}
@@ -108,7 +108,7 @@ func checkRealInterface(v *view, n *node) []Finding {
 		}
 		for _, a := range l.Addrs {
 			p := v.byVIP[a.Prefix.Addr()]
-			if p == nil || !v.looksAt(n, p) || !p.onLink(n, l) || v.elected(n, p) {
+			if p == nil || !v.looksAt(n, p) || !slices.ContainsFunc(p.on(n), func(h holding) bool { return h.link == l }) || v.elected(n, p) {
 				continue
 			}
 			if l.Loopback && v.unannounced(p) != "" {

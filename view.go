@@ -77,6 +77,7 @@ type node struct {
 	replies  map[alike]reply // see wouldReply
 	segments []*Link         // see receiving
 	onDevice []*vip          // see onDevice
+	found    []holding       // see on
 }
 
 func newView(f *Facts, subjects []Subject) *view {
