@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/strictarp/strictarp/metallb"
 	"github.com/strictarp/strictarp/sysctl"
 )
 
@@ -73,7 +72,7 @@ type reply struct {
 // addresses, asked once for all that are held alike.
 func (v *view) wouldReply(n *node, l *Link, p *vip) (Answer, error) {
 	ask := func() (Answer, error) {
-		return n.without(p.addr).WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
+		return v.without(n, p).WouldReply(Question{Link: l.Name, Sender: netip.IPv4Unspecified(), Target: p.addr})
 	}
 	held := p.on(n)
 	proxied := slices.ContainsFunc(n.ProxyNeighbours, func(e ProxyNeighbour) bool { return e.Addr == p.addr })
@@ -94,12 +93,19 @@ func (v *view) wouldReply(n *node, l *Link, p *vip) (Answer, error) {
 
 // without returns the node without the other addresses on devices such as kube-ipvs0,
 // which have no part in what it answers for one.
-func (n *node) without(addr netip.Addr) NodeFacts {
+func (v *view) without(n *node, p *vip) NodeFacts {
 	f := n.NodeFacts
 	f.Links = slices.Clone(f.Links)
 	for i := range f.Links {
-		if l := &f.Links[i]; l.NoARP && l.Addrs != nil {
-			l.Addrs = slices.DeleteFunc(slices.Clone(l.Addrs), func(a Address) bool { return a.Prefix.Addr() != addr })
+		l := &f.Links[i]
+		if !l.NoARP || len(l.Addrs) == 0 {
+			continue
+		}
+		r := v.rolls[l.rollKey()]
+		if at, ok := r.at[p]; ok {
+			l.Addrs = r.addrs[at : at+1 : at+1]
+		} else {
+			l.Addrs = []Address{}
 		}
 	}
 	return f
@@ -109,9 +115,22 @@ func (n *node) without(addr netip.Addr) NodeFacts {
 // those in whose subnet it is, else those of the vantages that asked, else that of
 // the node's own address, else all.
 func (v *view) receiving(n *node, p *vip) []*Link {
-	in := func(test func(*Link) bool) (list []*Link) {
+	if n.segments == nil {
+		n.segments = []*Link{}
 		for i := range n.Links {
-			if l := &n.Links[i]; l.segment() && len(l.Addrs) > 0 && test(l) {
+			if l := &n.Links[i]; l.segment() && len(l.Addrs) > 0 {
+				n.segments = append(n.segments, l)
+			}
+		}
+	}
+	in := func(test func(*Link) bool) (list []*Link) {
+		for i, l := range n.segments {
+			if !test(l) {
+				continue
+			}
+			if list == nil {
+				list = n.segments[i : i+1 : i+1] // mostly there is one
+			} else {
 				list = append(list, l)
 			}
 		}
@@ -134,13 +153,22 @@ func (v *view) receiving(n *node, p *vip) []*Link {
 
 // askers are the addresses of the vantages that asked for a VIP.
 func (p *vip) askers() []netip.Addr {
-	var list []netip.Addr
+	if p.from == nil {
+		p.from = p.findAskers()
+	}
+	return p.from
+}
+
+func (p *vip) findAskers() []netip.Addr {
+	list := []netip.Addr{}
 	for _, s := range p.seen {
-		for _, l := range s.vantage.Links {
+		for i := range s.vantage.Links {
+			l := &s.vantage.Links[i]
+			if !l.segment() {
+				continue
+			}
 			for _, a := range l.Addrs {
-				if l.segment() {
-					list = append(list, a.Prefix.Addr())
-				}
+				list = append(list, a.Prefix.Addr())
 			}
 		}
 		for _, i := range s.results {
@@ -152,7 +180,7 @@ func (p *vip) askers() []netip.Addr {
 
 // named reports whether a Node object names an address.
 func (v *view) named(addr netip.Addr) bool {
-	return slices.ContainsFunc(v.metallb.Nodes, func(n metallb.Node) bool { return slices.Contains(n.Addresses, addr) })
+	return v.objectAddrs[addr]
 }
 
 // effective returns a parameter's value in effect on an interface, if it was
@@ -168,15 +196,3 @@ func (n *node) effective(link string, p sysctl.Param) (sysctl.Effective, bool) {
 // looksAt reports whether a VIP is of interest on a node: it is judged, or the node
 // itself is.
 func (v *view) looksAt(n *node, p *vip) bool { return p.judged || n.named && v.ours(p) }
-
-// onDevice are the VIPs that a node holds on a device other than its NICs, as a
-// service proxy puts them there: those that are judged, or all if the node is.
-func (v *view) onDevice(n *node) []*vip {
-	var list []*vip
-	for _, p := range n.held {
-		if v.looksAt(n, p) && slices.ContainsFunc(p.on(n), func(h holding) bool { return !h.link.segment() }) {
-			list = append(list, p)
-		}
-	}
-	return list
-}

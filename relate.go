@@ -102,7 +102,7 @@ func (r relation) bears(cause, of *Finding) bool {
 		return other == p
 	}
 	if n := r.v.byNode[string(cause.Subject)]; n != nil {
-		return slices.Contains(n.held, p)
+		return n.holds(p)
 	}
 	for _, s := range p.services {
 		if serviceSubject(s) == cause.Subject {

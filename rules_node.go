@@ -87,12 +87,17 @@ func checkAnnounce(v *view, n *node) []Finding {
 	var loose []*vip
 	var link string
 	var e sysctl.Effective
+	strict := map[*Link]bool{} // asked once for all VIPs
 	for _, p := range v.onDevice(n) {
 		for _, l := range v.receiving(n, p) {
+			if strict[l] {
+				continue
+			}
 			if got, ok := n.effective(l.Name, sysctl.ARPAnnounce); ok && !sysctl.ARPAnnounce.IsStrict(got.Value) {
 				loose, link, e = append(loose, p), l.Name, got
 				break
 			}
+			strict[l] = true
 		}
 	}
 	if len(loose) == 0 {

@@ -79,11 +79,7 @@ func checkStaleAddresses(v *view, n *node) []Finding {
 		return nil
 	}
 	var stale []netip.Addr
-	for _, a := range device.Addrs {
-		addr := a.Prefix.Addr()
-		if p := v.byVIP[addr]; p != nil && len(p.services) > 0 || v.serviceAddr(addr) {
-			continue
-		}
+	for _, addr := range v.strays(&device) {
 		onSegment := slices.ContainsFunc(n.Links, func(l Link) bool { return l.segment() && l.subnet(addr) })
 		if onSegment || v.poolOf(addr) != nil {
 			stale = append(stale, addr)

@@ -75,6 +75,11 @@ func (v *view) asymmetric(n *node, p *vip, l *Link) (client, back string, ok boo
 	if n.Routes == nil || slices.ContainsFunc(n.Rules, func(r PolicyRule) bool { return !r.standard() }) {
 		return "", "", false // where its replies leave is not followed here
 	}
+	if !slices.ContainsFunc(n.Routes, func(r Route) bool {
+		return (r.Table == 0 || r.Table == TableMain) && r.Link != "" && r.Link != l.Name
+	}) {
+		return "", "", false // there is no other way
+	}
 	for _, s := range p.seen {
 		for _, i := range s.results {
 			asker := s.vantage.Probes[i].Sender.Addr

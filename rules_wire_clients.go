@@ -137,7 +137,7 @@ func (v *view) staleNeighbour(e arpcheck.Neighbour, where, onNode, source string
 	if p == nil || e.MAC.IsZero() || e.State == arpcheck.NeighbourFailed || e.State == arpcheck.NeighbourIncomplete || !v.wrongHost(p, e.MAC) {
 		return nil
 	}
-	if n := v.byNode[onNode]; n != nil && slices.Contains(n.held, p) {
+	if n := v.byNode[onNode]; n != nil && n.holds(p) {
 		return nil // it delivers to itself, and has no use for the entry
 	}
 	f := v.newFinding("stale-neighbour", Subject(p.addr.String()), "The neighbour cache of %s holds %s for %s, which is not the announcer's MAC.", where, v.owners.name(e.MAC), p.addr)

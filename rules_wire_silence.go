@@ -54,8 +54,9 @@ func checkSilence(v *view, p *vip, s sighting) []Finding {
 // strictlyHeld reports whether nodes hold a VIP for a service proxy and their kernels
 // are silent about it, as they should be.
 func (v *view) strictlyHeld(p *vip) bool {
-	return len(p.holders) > 0 && !slices.ContainsFunc(p.holders, func(h holding) bool {
-		k := v.kernel(h.node, p)
+	nodes := p.nodes()
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *node) bool {
+		k := v.kernel(n, p)
 		return !k.known || k.answers || k.onNIC
 	})
 }

@@ -30,6 +30,9 @@ type view struct {
 	nodes        []*node               // by name
 	byVIP        map[netip.Addr]*vip
 	byNode       map[string]*node
+	rolls        map[rollKey]*roll                          // by their memory
+	objectAddrs  map[netip.Addr]bool                        // that Node objects name
+	addrsOf      map[string][]netip.Addr                    // of nodeOf, also those that were another node's later
 	elections    map[*metallb.Service]metallb.Election      // see elect
 	proxied      map[*Vantage]map[arpcheck.MAC][]netip.Addr // see proxies
 }
@@ -41,9 +44,11 @@ type vip struct {
 	services []*metallb.Service // whose address it is; several may share it
 	external bool               // it is one of a Service's externalIPs only
 	expected *expectation       // see expect
-	holders  []holding          // by the node's name
+	holders  []holding          // on NICs and the like, by the node's name
+	rolls    []*roll            // that have it
 	seen     []sighting
-	judged   bool // it is ours, and among the subjects
+	judged   bool         // it is ours, and among the subjects
+	from     []netip.Addr // see askers
 }
 
 // holding is an interface of an observed node that has an address.
@@ -51,7 +56,6 @@ type holding struct {
 	node *node
 	link *Link
 	addr *Address
-	at   int // the node's place among all
 }
 
 // sighting is what one vantage saw of a VIP.
@@ -66,20 +70,14 @@ type node struct {
 	at   int // its place in the order of names
 	NodeFacts
 	object *metallb.Node // nil if the cluster has no such node, or that is not known
-	held   []*vip        // all that are on its interfaces and not its own, judged or not
+	held   []*vip        // all that are on its NICs and the like and not its own, judged or not
+	rolls  []enrolled    // what it has on other devices
 	named  bool          // it is itself a subject, or everything is
 
-	replies map[alike]reply // see wouldReply
-}
-
-// on returns where a node has the VIP.
-func (p *vip) on(n *node) []holding {
-	from, _ := slices.BinarySearchFunc(p.holders, n.at, func(h holding, at int) int { return h.at - at })
-	to := from
-	for to < len(p.holders) && p.holders[to].node == n {
-		to++
-	}
-	return p.holders[from:to]
+	replies  map[alike]reply // see wouldReply
+	segments []*Link         // see receiving
+	onDevice []*vip          // see onDevice
+	found    []holding       // see on
 }
 
 func newView(f *Facts, subjects []Subject) *view {
@@ -99,7 +97,7 @@ func newView(f *Facts, subjects []Subject) *view {
 
 // newAddressView knows only whose addresses and MACs are.
 func newAddressView(f *Facts) *view {
-	v := &view{Facts: f, nodeOf: map[netip.Addr]string{}, byVIP: map[netip.Addr]*vip{}, byNode: map[string]*node{}}
+	v := &view{Facts: f, nodeOf: map[netip.Addr]string{}, byVIP: map[netip.Addr]*vip{}, byNode: map[string]*node{}, rolls: map[rollKey]*roll{}, objectAddrs: map[netip.Addr]bool{}, addrsOf: map[string][]netip.Addr{}}
 	if f.MetalLB != nil {
 		v.metallb = *f.MetalLB
 	}
@@ -151,7 +149,8 @@ func (v *view) indexNodes() {
 		n := &v.metallb.Nodes[i]
 		objects[n.Name] = n
 		for _, addr := range n.Addresses {
-			v.nodeOf[addr] = n.Name
+			v.own(n.Name, addr)
+			v.objectAddrs[addr] = true
 		}
 	}
 	v.names = slices.Sorted(maps.Keys(v.Nodes))
@@ -160,15 +159,19 @@ func (v *view) indexNodes() {
 		v.byNode[name] = n
 		for i := range n.Links {
 			l := &n.Links[i]
+			if !l.segment() && len(l.Addrs) > 0 {
+				v.enrol(n, l)
+				continue
+			}
 			for k := range l.Addrs {
 				addr := l.Addrs[k].Prefix.Addr()
 				p := v.byVIP[addr]
-				own := v.nodeOf[addr] == name || l.segment() && (p == nil || len(p.services) == 0 && k == 0)
+				own := v.nodeOf[addr] == name || p == nil || len(p.services) == 0 && k == 0
 				switch {
 				case own && v.nodeOf[addr] == "":
-					v.nodeOf[addr] = name
+					v.own(name, addr)
 				case !own && p != nil:
-					p.holders = append(p.holders, holding{n, l, &l.Addrs[k], at})
+					p.holders = append(p.holders, holding{n, l, &l.Addrs[k]})
 					if !slices.Contains(n.held[max(0, len(n.held)-1):], p) { // mostly on one interface
 						n.held = append(n.held, p)
 					}
@@ -176,6 +179,12 @@ func (v *view) indexNodes() {
 			}
 		}
 	}
+}
+
+// own notes that an address is a node's own.
+func (v *view) own(node string, addr netip.Addr) {
+	v.nodeOf[addr] = node
+	v.addrsOf[node] = append(v.addrsOf[node], addr)
 }
 
 // indexVantages notes what each vantage saw of which address. An asked address
@@ -239,7 +248,9 @@ func (v *view) narrow(subjects []Subject) {
 	})
 	v.nodes = slices.DeleteFunc(v.nodes, func(n *node) bool {
 		n.named = v.all || v.subjects[Subject(n.name)]
-		return !n.named && !slices.ContainsFunc(n.held, func(p *vip) bool { return p.judged })
+		return !n.named && !slices.ContainsFunc(n.held, func(p *vip) bool { return p.judged }) && !slices.ContainsFunc(n.rolls, func(e enrolled) bool {
+			return slices.ContainsFunc(v.vips, (&e).has)
+		})
 	})
 }
 
@@ -248,7 +259,7 @@ func (v *view) narrow(subjects []Subject) {
 // such as a router's, and canaries; where Services were not observed, not if several
 // MACs answer for them.
 func (v *view) ours(p *vip) bool {
-	return len(p.services) > 0 || len(p.holders) > 0 || len(v.announcers(p)) > 0 ||
+	return len(p.services) > 0 || len(p.holders) > 0 || p.enrolled() || len(v.announcers(p)) > 0 ||
 		v.metallb.Services == nil && slices.ContainsFunc(p.seen, func(s sighting) bool { return len(v.answers(s)) > 1 })
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,9 +39,11 @@ type agent struct {
 	log     *slog.Logger
 	observe func(ctx context.Context, vips []netip.Addr) (strictarp.NodeFacts, []strictarp.Missing)
 	targets func() (vips []netip.Addr, known bool, missing []strictarp.Missing)
-	probe   func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr) (strictarp.Vantage, []strictarp.Missing)
-	changed <-chan struct{} // the node changed
-	retold  <-chan struct{} // the targets changed
+	// services returns what Services have; nil if that is not known.
+	services func() *exchange.Services
+	probe    func(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, rate int) (strictarp.Vantage, []strictarp.Missing)
+	changed  <-chan struct{} // the node changed
+	retold   <-chan struct{} // the targets changed
 
 	publisher *exchange.Publisher
 	condition *nodeCondition
@@ -57,6 +60,7 @@ type agent struct {
 	known    bool // the VIPs are
 	findings []strictarp.Finding
 	seen     probed
+	share    []netip.Addr // of the VIPs that the last pass asked for
 
 	observed    time.Time // the last time
 	probedAt    time.Time // when the last pass began
@@ -67,6 +71,7 @@ type agent struct {
 	dirty       bool      // there may be something to tell
 	fresh       bool      // the node was observed since the last heartbeat
 	resumed     bool      // what an agent before this one has seen was read
+	asked       bool      // the API server was, once: it knows how many nodes there are
 	failures    int       // in a row
 	probing     chan probed
 }
@@ -89,7 +94,7 @@ func (a *agent) run(ctx context.Context) {
 		if !now.Before(a.nextObserve) {
 			a.look(ctx)
 		}
-		if !busy && a.facts.Links != nil && !now.Before(a.nextProbe) {
+		if !busy && a.asked && a.facts.Links != nil && !now.Before(a.nextProbe) {
 			busy = a.startProbe(ctx, &passes)
 		}
 		if now = time.Now(); (a.dirty || a.beatDue(now)) && !now.Before(a.holdUntil) {
@@ -104,7 +109,9 @@ func (a *agent) run(ctx context.Context) {
 		case <-a.retold:
 			soon := time.Now().Add(settle)
 			a.nextObserve = earlier(a.nextObserve, later(soon, a.observed.Add(calm)))
-			a.nextProbe = earlier(a.nextProbe, later(soon.Add(settle), a.probedAt.Add(probeCalm)))
+			if a.newShare() {
+				a.nextProbe = earlier(a.nextProbe, later(soon.Add(settle), a.probedAt.Add(probeCalm)))
+			}
 		case a.seen = <-a.probing:
 			busy, a.dirty = false, true
 			a.metrics.probed(*a.seen.vantage)
@@ -118,7 +125,7 @@ func (a *agent) beatDue(now time.Time) bool { return a.fresh && !now.Before(a.ne
 // wake returns when there is something to do again.
 func (a *agent) wake(busy bool) time.Time {
 	at := a.nextObserve
-	if !busy && a.facts.Links != nil {
+	if !busy && a.asked && a.facts.Links != nil {
 		at = earlier(at, a.nextProbe)
 	}
 	if a.dirty {
@@ -133,7 +140,8 @@ func (a *agent) wake(busy bool) time.Time {
 // look observes the node, judges what is there and mends it if it may.
 func (a *agent) look(ctx context.Context) {
 	now := time.Now()
-	a.observed, a.nextObserve = now, now.Add(jittered(a.every, a.random))
+	a.nextObserve = now.Add(a.next(a.every, a.observed.IsZero()))
+	a.observed = now
 	var missing []strictarp.Missing
 	a.vips, a.known, missing = a.targets()
 	a.examine(ctx, missing)
@@ -159,19 +167,35 @@ func (a *agent) examine(ctx context.Context, missing []strictarp.Missing) {
 
 func (a *agent) startProbe(ctx context.Context, passes *sync.WaitGroup) bool {
 	now := time.Now()
-	a.probedAt, a.nextProbe = now, now.Add(jittered(a.probeEvery, a.random))
+	a.nextProbe = now.Add(a.next(a.probeEvery, a.probedAt.IsZero()))
+	a.probedAt = now
 	if len(a.vips) == 0 {
+		a.share = nil
 		if a.seen.vantage != nil && len(a.seen.vantage.Probes) > 0 {
 			a.seen, a.dirty = probed{}, true // there is nothing left to ask for
 		}
 		return false
 	}
-	facts, vips := a.facts, a.vips
+	facts := a.facts
+	vips, rate, beyond := shareOf(a.node, a.vips, a.condition.nodes)
+	a.share = vips
+	if err := a.condition.unknown; err != nil {
+		beyond = append(beyond, strictarp.Missing{What: "number of nodes", Where: a.node, Err: err.Error(), Collect: "allow list of nodes: with more than a hundred, nodes share in asking for VIPs"})
+	}
 	passes.Go(func() {
-		v, missing := a.probe(ctx, facts, vips)
+		v, missing := a.probe(ctx, facts, vips, rate)
+		missing = append(missing, beyond...)
 		a.probing <- probed{&v, missing}
 	})
 	return true
+}
+
+// newShare reports whether the node is to ask for other VIPs than in the last pass: of
+// thousands of nodes a few do for one that is new.
+func (a *agent) newShare() bool {
+	vips, _, _ := a.targets()
+	share, _, _ := shareOf(a.node, vips, a.condition.nodes)
+	return !slices.Equal(share, a.share)
 }
 
 // tell writes what has changed. What fails is tried again, after a while, with
@@ -188,6 +212,10 @@ func (a *agent) tell(ctx context.Context) {
 	}
 	lookErr := a.condition.look(ctx)
 	failed("get-node", lookErr)
+	if !a.asked && a.condition.nodes > manyNodes { // all may have been started at once
+		a.nextProbe = time.Now().Add(a.next(a.probeEvery, true))
+	}
+	a.asked = true
 	if lookErr == nil {
 		a.publisher.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: a.node, UID: a.condition.uid}
 	}
@@ -218,7 +246,7 @@ func (a *agent) publish(ctx context.Context, failed func(string, error)) (wrote 
 	if a.seen.vantage != nil {
 		f.Vantages = []strictarp.Vantage{*a.seen.vantage}
 	}
-	wrote, err := a.publisher.Publish(ctx, f)
+	wrote, err := a.publisher.Publish(ctx, f, a.services())
 	failed("publish", err)
 	if wrote && err == nil {
 		a.metrics.wrote()
@@ -227,7 +255,7 @@ func (a *agent) publish(ctx context.Context, failed func(string, error)) (wrote 
 		err = a.publisher.Beat(ctx)
 		failed("heartbeat", err)
 		if err == nil {
-			a.fresh, a.nextBeat = false, time.Now().Add(jittered(exchange.DefaultInterval, a.random))
+			a.fresh, a.nextBeat = false, time.Now().Add(a.next(exchange.DefaultInterval, a.nextBeat.IsZero()))
 		}
 	}
 	return wrote
@@ -257,7 +285,7 @@ func (a *agent) told(err error, wrote bool) {
 		a.dirty = true
 		a.failures++
 		wait := min(maxBackoff, minBackoff<<min(a.failures-1, 6))
-		a.holdUntil = now.Add(jittered(wait, a.random))
+		a.holdUntil = now.Add(wait/2 + time.Duration(a.random()*float64(wait)))
 		a.log.Warn("could not tell the API server; it is tried again", "in", wait, "failures", a.failures, "error", err)
 		return
 	}
@@ -285,6 +313,15 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// next returns when something is to be done again. The first time is anywhere up to
+// then, so that agents that were started together do not go on together.
+func (a *agent) next(every time.Duration, first bool) time.Duration {
+	if first {
+		return time.Duration(float64(every) * a.random())
+	}
+	return jittered(every, a.random)
 }
 
 // jittered spreads the work of many nodes.

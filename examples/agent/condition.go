@@ -14,6 +14,7 @@ import (
 // nodeClient is the part of client-go's typed client of Nodes that is used.
 type nodeClient interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.Node, error)
+	List(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.Node, error)
 }
 
@@ -29,6 +30,9 @@ type nodeCondition struct {
 	have    *corev1.NodeCondition // as it was read or written last; nil if it has none
 	uid     types.UID
 	checked time.Time // zero if it is not known what is there
+	wrote   time.Time // the last time
+	nodes   int       // how many the cluster has; 0 if that is not known
+	unknown error     // why it is not
 }
 
 // look reads the Node if that was not done lately.
@@ -46,12 +50,30 @@ func (n *nodeCondition) look(ctx context.Context) error {
 			n.have = &c
 		}
 	}
+	n.unknown = n.count(ctx)
 	return nil
 }
 
-// set writes the condition if it is another one, and reports whether it wrote.
+// count finds out how many nodes there are: the API server says how many it has
+// besides the one that is asked for.
+func (n *nodeCondition) count(ctx context.Context) error {
+	list, err := n.client.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("count nodes: %w: may they be listed (list nodes)?", err)
+	}
+	n.nodes = len(list.Items)
+	if list.RemainingItemCount != nil {
+		n.nodes += int(*list.RemainingItemCount)
+	}
+	return nil
+}
+
+// set writes the condition if it is another one, and reports whether it wrote. For
+// other words alone, such as how many VIPs there are, it waits: all who follow Nodes
+// are told of each write.
 func (n *nodeCondition) set(ctx context.Context, want corev1.NodeCondition) (bool, error) {
-	if n.have != nil && n.have.Status == want.Status && n.have.Reason == want.Reason && n.have.Message == want.Message {
+	if n.have != nil && n.have.Status == want.Status && n.have.Reason == want.Reason &&
+		(n.have.Message == want.Message || time.Since(n.wrote) < recheck) {
 		return false, nil
 	}
 	want.LastHeartbeatTime, want.LastTransitionTime = metav1.Now(), metav1.Now()
@@ -68,6 +90,6 @@ func (n *nodeCondition) set(ctx context.Context, want corev1.NodeCondition) (boo
 		n.checked = time.Time{}
 		return false, fmt.Errorf("set condition %s of node/%s: %w: may it be written (patch nodes/status)?", conditionType, n.node, err)
 	}
-	n.have = &want
+	n.have, n.wrote = &want, time.Now()
 	return true, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -21,7 +22,13 @@ import (
 	"github.com/strictarp/strictarp/sysctl"
 )
 
-func TestMain(m *testing.M) { netnstest.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *fleetTokens != "" {
+		os.Exit(m.Run()) // it talks to an API server outside
+	}
+	netnstest.Main(m)
+}
 
 // lab is a segment with w1, which the agent is on, and w2, which announces the VIP
 // that both hold.
@@ -71,7 +78,7 @@ func (l lab) agent(t *testing.T) (*agent, *world) {
 func pass(t *testing.T, a *agent) {
 	t.Helper()
 	a.look(t.Context())
-	v, missing := a.probe(t.Context(), a.facts, a.vips)
+	v, missing := a.probe(t.Context(), a.facts, a.vips, requestRate)
 	a.seen = probed{&v, missing}
 	a.tell(t.Context())
 	assert.Zero(t, a.failures)
@@ -123,7 +130,7 @@ func TestLab(t *testing.T) {
 	// The interface goes down, and comes back.
 	require.NoError(t, l.w1.SetLink(netnstest.NIC, false))
 	a.look(t.Context())
-	_, notSeen := a.probe(t.Context(), a.facts, a.vips)
+	_, notSeen := a.probe(t.Context(), a.facts, a.vips, requestRate)
 	require.NotEmpty(t, notSeen)
 	assert.Contains(t, notSeen[0].Err, arpcheck.ErrNoRoute.Error())
 	require.NoError(t, l.w1.SetLink(netnstest.NIC, true))

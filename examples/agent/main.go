@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -162,8 +163,16 @@ func (s settings) client() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (--kubeconfig outside of a pod): %w", err)
 	}
+	return newClient(config)
+}
+
+// newClient has the API server spoken to in protobuf: it takes less than JSON, in
+// which bytes are written as text.
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
 	config.UserAgent = "strictarp-agent"
 	config.Timeout = 0 // watches last; each call has a deadline
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return kubernetes.NewForConfig(config)
 }
 
@@ -185,6 +194,7 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 	a.changed, a.retold = node, retold
 	t := &targets{file: s.vipsFile, changed: signalTo(retold)}
 	a.targets = func() ([]netip.Addr, bool, []strictarp.Missing) { return t.all(s.node) }
+	a.services = t.known
 	done, err := t.watch(ctx, client)
 	if err != nil {
 		return fmt.Errorf("watch Services: %w", err)
@@ -211,8 +221,9 @@ func (s settings) newAgent(client kubernetes.Interface, log *slog.Logger, m *met
 	core := client.CoreV1()
 	a := &agent{
 		node: s.node, log: log, metrics: m, every: s.every, probeEvery: s.probeEvery, random: rand.Float64,
-		observe: s.observe,
-		probe:   prober{node: s.node, link: s.link, open: arpcheck.Open}.probe,
+		observe:  s.observe,
+		services: func() *exchange.Services { return nil },
+		probe:    prober{node: s.node, link: s.link, open: arpcheck.Open}.probe,
 		publisher: &exchange.Publisher{
 			ConfigMaps: core.ConfigMaps(s.namespace), Leases: client.CoordinationV1().Leases(s.namespace), Namespace: s.namespace, Node: s.node,
 		},

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,9 +16,50 @@ import (
 	"github.com/strictarp/strictarp/arpcheck"
 )
 
-// requestRate is how many requests a second a node sends. All nodes hear each, so
-// with a hundred nodes it is a thousand broadcasts a second at the very worst.
-const requestRate = 10
+const (
+	// requestRate is how many requests a second a node sends. All nodes hear each, so
+	// with a hundred nodes it is a thousand broadcasts a second at the very worst.
+	requestRate = 10
+	// manyNodes is with how many that is reached. In larger clusters each node asks for
+	// fewer VIPs, so that it stays at that, seen over a pass.
+	manyNodes = 100
+	// maxAsked is how many VIPs a node asks for: with three requests each what one pass
+	// does within five minutes.
+	maxAsked = 1024
+)
+
+// shareOf returns the VIPs that a node of so many asks for, in how many requests a
+// second, and what nobody asks for. The choice depends on the names alone, and so it
+// stays, with another one for each node: of 10,000 VIPs and 5,000 nodes each node asks
+// for 20, and each VIP is asked for by ten nodes.
+func shareOf(node string, vips []netip.Addr, nodes int) (share []netip.Addr, rate int, missing []strictarp.Missing) {
+	nodes = max(nodes, 1)
+	most := max(1, min(maxAsked, maxAsked*manyNodes/nodes))
+	rate = max(1, min(requestRate, requestRate*manyNodes/nodes))
+	if len(vips) <= most {
+		return vips, rate, nil
+	}
+	if can := most * nodes; len(vips) > can {
+		missing = []strictarp.Missing{{
+			What: "VIPs beyond the first", Where: node, Collect: "probe from elsewhere, with whoanswers",
+			Err: fmt.Sprintf("%v: there are %d, of which all nodes together ask for %d", strictarp.ErrLimit, len(vips), can),
+		}}
+	}
+	type place struct {
+		vip  netip.Addr
+		hash [sha256.Size]byte
+	}
+	places := make([]place, len(vips))
+	for i, vip := range vips {
+		places[i] = place{vip, sha256.Sum256([]byte(node + "#" + vip.String()))}
+	}
+	slices.SortFunc(places, func(a, b place) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	for _, p := range places[:most] {
+		share = append(share, p.vip)
+	}
+	slices.SortFunc(share, netip.Addr.Compare)
+	return share, rate, missing
+}
 
 // prober asks for VIPs from the node.
 type prober struct {
@@ -28,11 +71,11 @@ type prober struct {
 // probe asks who answers for the VIPs. The node is the vantage. It does not see
 // its own kernel's answer: results for what it holds say HeldHere, and are not
 // conclusive unless several others answer. What cannot be asked is missing.
-func (p prober) probe(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr) (strictarp.Vantage, []strictarp.Missing) {
+func (p prober) probe(ctx context.Context, facts strictarp.NodeFacts, vips []netip.Addr, rate int) (strictarp.Vantage, []strictarp.Missing) {
 	v := strictarp.Vantage{Name: p.node, Node: p.node, At: time.Now().UTC(), Source: "packet socket", Links: facts.Links, Probes: []arpcheck.Result{}}
 	byLink, missing := p.assign(facts, vips)
 	for _, link := range slices.Sorted(maps.Keys(byLink)) {
-		results, err := p.ask(ctx, facts, link, byLink[link])
+		results, err := p.ask(ctx, facts, link, byLink[link], rate)
 		v.Probes = append(v.Probes, results...)
 		if err != nil {
 			missing = append(missing, strictarp.Missing{
@@ -47,7 +90,7 @@ func (p prober) probe(ctx context.Context, facts strictarp.NodeFacts, vips []net
 
 // ask opens a socket for the pass only: an interface may have been made anew since
 // the last one, and a pass is seldom.
-func (p prober) ask(ctx context.Context, facts strictarp.NodeFacts, link string, vips []netip.Addr) ([]arpcheck.Result, error) {
+func (p prober) ask(ctx context.Context, facts strictarp.NodeFacts, link string, vips []netip.Addr, rate int) ([]arpcheck.Result, error) {
 	pr, err := p.open(link)
 	if err != nil {
 		return nil, err
@@ -58,7 +101,7 @@ func (p prober) ask(ctx context.Context, facts strictarp.NodeFacts, link string,
 		pr.Control = gateway
 	}
 	var results []arpcheck.Result
-	for r, err := range (arpcheck.Sweep{Prober: pr, Rate: requestRate, Seed: rand.Uint64()}).Run(ctx, slices.Values(vips)) {
+	for r, err := range (arpcheck.Sweep{Prober: pr, Rate: rate, Seed: rand.Uint64()}).Run(ctx, slices.Values(vips)) {
 		if err != nil {
 			return results, err
 		}

@@ -16,30 +16,53 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/strictarp/strictarp"
+	"github.com/strictarp/strictarp/examples/internal/exchange"
 )
 
-// maxVIPs is how many addresses are asked for: with three requests each, at
-// requestRate, what one pass does within five minutes.
+// maxVIPs is how many addresses a file may have.
 const maxVIPs = 1024
 
 // targets are the addresses that are asked for: those of LoadBalancer Services,
-// and those of a file.
+// and those of a file; and all that Services have.
 type targets struct {
 	file string // may not exist: then there are none in it
 
 	mu       sync.Mutex
-	services map[string][]netip.Addr // by namespace/name
+	services map[string]addresses // by namespace/name
+	bound    *exchange.Services   // what they have; nil when that has changed
 	changed  func()
 	synced   func() bool // of the informer; nil if Services are not read
 }
 
-// all returns the addresses, each once and in order, at most maxVIPs, whether
+// addresses are those of a Service.
+type addresses struct {
+	vips  []netip.Addr // that are asked for
+	bound []netip.Addr // that a service proxy binds
+}
+
+// known returns what Services have; nil if they were not read.
+func (t *targets) known() *exchange.Services {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.synced == nil || !t.synced() {
+		return nil
+	}
+	if t.bound == nil {
+		var addrs []netip.Addr
+		for _, s := range t.services {
+			addrs = append(addrs, s.bound...)
+		}
+		t.bound = exchange.NewServices(addrs)
+	}
+	return t.bound
+}
+
+// all returns the addresses that are to be asked for, each once and in order, whether
 // Services are among them, and what could not be found out.
 func (t *targets) all(node string) (vips []netip.Addr, known bool, missing []strictarp.Missing) {
 	miss := func(what string, err error, collect string) {
@@ -56,8 +79,8 @@ func (t *targets) all(node string) (vips []netip.Addr, known bool, missing []str
 		}
 	}
 	t.mu.Lock()
-	for _, addrs := range t.services {
-		vips = append(vips, addrs...)
+	for _, s := range t.services {
+		vips = append(vips, s.vips...)
 	}
 	t.mu.Unlock()
 	if known = t.synced == nil || t.synced(); !known {
@@ -65,10 +88,6 @@ func (t *targets) all(node string) (vips []netip.Addr, known bool, missing []str
 	}
 	slices.SortFunc(vips, netip.Addr.Compare)
 	vips = slices.Compact(vips)
-	if len(vips) > maxVIPs {
-		miss("VIPs beyond the first", fmt.Errorf("%w: there are %d, of which %d are asked for", strictarp.ErrLimit, len(vips), maxVIPs), "probe from elsewhere, with whoanswers")
-		vips = vips[:maxVIPs]
-	}
 	return vips, known, missing
 }
 
@@ -105,14 +124,10 @@ func askable(addr netip.Addr) bool {
 // server the agent begins all the same.
 const firstSync = 10 * time.Second
 
-// watch follows the LoadBalancer Services until ctx is done; done waits for its
-// goroutines then. The API server selects them, and of each no more than the
-// addresses is kept.
+// watch follows the Services until ctx is done; done waits for its goroutines then.
+// Of each no more than the addresses is kept.
 func (t *targets) watch(ctx context.Context, client kubernetes.Interface) (done func(), err error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("spec.type", string(corev1.ServiceTypeLoadBalancer)).String()
-		}), informers.WithTransform(onlyAddresses))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(onlyAddresses))
 	informer := factory.Core().V1().Services().Informer()
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { t.put(o, false) },
@@ -137,19 +152,23 @@ func (t *targets) put(o any, gone bool) {
 	if err != nil {
 		return
 	}
-	var addrs []netip.Addr
+	var now addresses
 	if s, ok := o.(*corev1.Service); ok && !gone {
-		addrs = addressesOf(s)
+		now = addresses{addressesOf(s), exchange.AddressesOf(s)}
 	}
 	t.mu.Lock()
-	same := slices.Equal(addrs, t.services[key])
-	if len(addrs) == 0 {
+	old := t.services[key]
+	same := slices.Equal(now.vips, old.vips)
+	if !slices.Equal(now.bound, old.bound) {
+		t.bound = nil
+	}
+	if len(now.vips)+len(now.bound) == 0 {
 		delete(t.services, key)
 	} else {
 		if t.services == nil {
-			t.services = map[string][]netip.Addr{}
+			t.services = map[string]addresses{}
 		}
-		t.services[key] = addrs
+		t.services[key] = now
 	}
 	t.mu.Unlock()
 	if !same && t.changed != nil {
@@ -176,7 +195,7 @@ func onlyAddresses(o any) (any, error) {
 		return o, nil
 	}
 	small := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion}}
-	small.Spec.Type = s.Spec.Type
+	small.Spec.Type, small.Spec.ClusterIP, small.Spec.ClusterIPs, small.Spec.ExternalIPs = s.Spec.Type, s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.ExternalIPs
 	small.Status.LoadBalancer.Ingress = s.Status.LoadBalancer.Ingress
 	return small, nil
 }

@@ -28,7 +28,7 @@ func loaded(tb testing.TB, s *scene) *controller {
 	})
 	c.customs.look(tb.Context())
 	require.True(tb, c.waitSynced(tb.Context()))
-	for c.collector.Facts(time.Now()).Nodes == nil || len(c.collector.Facts(time.Now()).Nodes) < len(s.names) {
+	for c.collector.Facts(time.Now(), nil).Nodes == nil || len(c.collector.Facts(time.Now(), nil).Nodes) < len(s.names) {
 		runtime.Gosched() // handlers are told after the store is filled
 	}
 	return c
@@ -75,9 +75,9 @@ func BenchmarkJudge(b *testing.B) {
 		})
 		b.Run(name+"/digest", func(b *testing.B) {
 			b.ReportAllocs()
-			f := c.facts(time.Now())
+			f, lacks, _ := c.collector.Published("w1")
 			for b.Loop() {
-				digestOf("w1", f.Nodes["w1"], f.Vantages)
+				digestOf("w1", f, lacks)
 			}
 		})
 	}

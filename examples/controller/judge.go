@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strictarp/strictarp"
 	"github.com/strictarp/strictarp/arpcheck"
+	"github.com/strictarp/strictarp/examples/internal/exchange"
 	"github.com/strictarp/strictarp/kubeproxy"
 	"github.com/strictarp/strictarp/metallb"
 )
@@ -23,6 +25,7 @@ type base struct {
 	found kubeproxy.Found
 	state metallb.State
 	facts strictarp.ClusterFacts
+	bound *exchange.Services
 }
 
 // facts joins what is known now.
@@ -33,18 +36,28 @@ func (c *controller) facts(now time.Time) strictarp.Facts {
 		all, services := c.sources.objects()
 		custom, missing := c.customs.objects()
 		all = append(all, custom...)
-		c.base = base{kubeproxy.FromObjects(all...), metallb.FromObjects(all...), strictarp.ClusterFacts{At: now, Source: source, Objects: services}}
+		c.base = base{kubeproxy.FromObjects(all...), metallb.FromObjects(all...), strictarp.ClusterFacts{At: now, Source: source, Objects: services}, boundOf(services)}
 		c.base.state.Source, c.base.state.Missing = source, missing
 		c.unseeSpeakers(&c.base.state)
 		for i := range c.base.found.Configs {
 			c.base.found.Configs[i].At = now
 		}
 	}
-	f := c.collector.Facts(now)
+	f := c.collector.Facts(now, c.base.bound)
 	found, state, cluster := c.base.found, c.base.state, c.base.facts
 	state.At, cluster.Version = now, c.customs.serverVersion()
 	f.KubeProxy, f.MetalLB, f.Cluster = &found, &state, &cluster
 	return f
+}
+
+func boundOf(services []runtime.Object) *exchange.Services {
+	var addrs []netip.Addr
+	for _, o := range services {
+		if s, ok := o.(*corev1.Service); ok {
+			addrs = append(addrs, exchange.AddressesOf(s)...)
+		}
+	}
+	return exchange.NewServices(addrs)
 }
 
 // unseeSpeakers says that speakers were not observed where the namespace of MetalLB

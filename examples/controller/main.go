@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -74,7 +75,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	f.DurationVar(&s.resync, "resync", 10*time.Minute, "time between judgements of everything when nothing changes")
 	f.StringVar(&s.listen, "listen", ":9794", "where /metrics, /healthz and /readyz are served")
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account)")
-	f.Float32Var(&s.qps, "qps", 20, "calls to the API server a second, in the long run")
+	f.Float32Var(&s.qps, "qps", 100, "calls to the API server a second, in the long run")
 	f.StringVar(&s.strict, "remedy", "none", "strict: set strictARP in kube-proxy's ConfigMap and restart kube-proxy, node by node; none: change nothing")
 	f.DurationVar(&s.soak, "remedy-soak", 6*time.Minute, "how long all has to stay good on a node until the next one's turn; longer than the agents' --probe-every")
 	f.DurationVar(&s.patience, "remedy-patience", 10*time.Minute, "how long a node may take to be good until all is taken back")
@@ -104,7 +105,7 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("find the API server (--kubeconfig outside of a pod): %w", err)
 	}
 	config.UserAgent, config.QPS, config.Burst = "strictarp-controller", s.qps, int(2*s.qps)+1
-	typed, err := kubernetes.NewForConfig(config)
+	typed, err := kubernetes.NewForConfig(inProtobuf(config))
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
@@ -137,6 +138,15 @@ func (s settings) serve(ctx context.Context, log *slog.Logger) error {
 		err = errors.Join(err, fmt.Errorf("serve metrics: %w", failed))
 	}
 	return err
+}
+
+// inProtobuf is for kinds that the API server speaks it of: it takes less than JSON, in
+// which bytes are written as text.
+func inProtobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
 }
 
 func (s settings) config() (*rest.Config, error) {

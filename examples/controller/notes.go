@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,12 +72,11 @@ func (c *controller) touched() (owners []owner) {
 	if len(c.notes.dirty) == 0 {
 		return nil
 	}
-	f := c.facts(time.Now())
 	if c.notes.digests == nil {
 		c.notes.digests = map[string]digest{}
 	}
 	for node := range c.notes.dirty {
-		facts, there := f.Nodes[node]
+		f, lacks, there := c.collector.Published(node)
 		owners = append(owners, nodeOwner(node))
 		if !there {
 			delete(c.notes.digests, node)
@@ -86,7 +84,7 @@ func (c *controller) touched() (owners []owner) {
 			continue
 		}
 		old, known := c.notes.digests[node]
-		now := digestOf(node, facts, f.Vantages)
+		now := digestOf(node, f, lacks)
 		c.notes.digests[node] = now
 		if !known || old.rest != now.rest {
 			c.touchAll()
@@ -100,8 +98,9 @@ func (c *controller) touched() (owners []owner) {
 	return owners
 }
 
-// digestOf sums up the facts of a node and of the vantage that it is.
-func digestOf(node string, n strictarp.NodeFacts, vantages []strictarp.Vantage) digest {
+// digestOf sums up what a node's agent published.
+func digestOf(node string, f strictarp.Facts, lacks []netip.Addr) digest {
+	n := f.Nodes[node]
 	seen := map[netip.Addr]uint64{}
 	note := func(addr netip.Addr, parts ...[]byte) {
 		h := fnv.New64a()
@@ -120,9 +119,12 @@ func digestOf(node string, n strictarp.NodeFacts, vantages []strictarp.Vantage) 
 		}
 		n.Links[i].Addrs = nil
 	}
+	for _, addr := range lacks {
+		note(addr, []byte("lacks"))
+	}
 	n.Neighbours, n.IPVS, n.Routes = nil, nil, localless(n.Routes)
 	rest := strictarp.Facts{Nodes: map[string]strictarp.NodeFacts{node: n}}
-	for _, v := range vantages {
+	for _, v := range f.Vantages {
 		if v.Name != node {
 			continue
 		}

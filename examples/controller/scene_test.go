@@ -141,6 +141,11 @@ func (s *scene) told() bool {
 // beat is what all agents do now and then. An API server that is down they try
 // again later.
 func (s *scene) beat(ctx context.Context) {
+	var addrs []netip.Addr
+	for _, service := range all[corev1.Service](s.api, "services") {
+		addrs = append(addrs, exchange.AddressesOf(&service)...)
+	}
+	services := exchange.NewServices(addrs)
 	for i, name := range s.names {
 		s.mu.Lock()
 		mute := s.mute[name]
@@ -148,7 +153,7 @@ func (s *scene) beat(ctx context.Context) {
 		if mute {
 			continue
 		}
-		if _, err := s.publishers[name].Publish(ctx, s.facts(i)); err == nil {
+		if _, err := s.publishers[name].Publish(ctx, s.facts(i), services); err == nil {
 			_ = s.publishers[name].Beat(ctx) // likewise
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ type entry struct {
 	node    string
 	hash    string
 	version string // resourceVersion
-	facts   strictarp.Facts
+	facts   *document
 	seen    time.Time // by this program's clock
 	err     error     // why there are no facts
 }
@@ -59,7 +60,7 @@ func (c *Collector) Put(cm *corev1.ConfigMap, now time.Time) (node string, chang
 	if known && old.version == cm.ResourceVersion && old.version != "" {
 		return old.node, false, old.err
 	}
-	node, facts, err := Decode(cm)
+	node, facts, err := decode(cm)
 	if node == "" {
 		return "", false, err
 	}
@@ -148,18 +149,21 @@ func (c *Collector) stale(name string, e entry, now time.Time) (since time.Time,
 // Facts joins what all nodes published. Of a node whose facts are old only the
 // interfaces are left, by which its MACs are known, and the rest is missing: a
 // node that is not heard of may have become anything. What cannot be read is
-// missing, too. The result shares memory with the Collector's.
-func (c *Collector) Facts(now time.Time) strictarp.Facts {
+// missing, too. Addresses that nodes did not list are those of services. The result
+// shares memory with the Collector's and with services.
+func (c *Collector) Facts(now time.Time, services *Services) strictarp.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := strictarp.Facts{Version: strictarp.FactsVersion, At: now, Nodes: make(map[string]strictarp.NodeFacts, len(c.nodes))}
+	shared := map[string][]strictarp.Address{}
 	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 		e := c.nodes[name]
 		if e.err != nil {
 			f.Missing = append(f.Missing, strictarp.Missing{What: "facts", Where: e.node, Err: e.err.Error(), Collect: unreadable(e.err)})
 			continue
 		}
-		n := e.facts.Nodes[e.node]
+		facts := e.facts.expand(e.node, services, shared)
+		n := facts.Nodes[e.node]
 		if since, old := c.stale(name, e, now); old {
 			n = strictarp.NodeFacts{At: n.At, Source: n.Source, Links: n.Links}
 			f.Missing = append(f.Missing, strictarp.Missing{
@@ -167,12 +171,28 @@ func (c *Collector) Facts(now time.Time) strictarp.Facts {
 				Collect: "see whether the node and its agent's pod run, and reach the API server",
 			})
 		} else {
-			f.Vantages = append(f.Vantages, e.facts.Vantages...)
-			f.Missing = append(f.Missing, e.facts.Missing...)
+			f.Vantages = append(f.Vantages, facts.Vantages...)
+			f.Missing = append(f.Missing, facts.Missing...)
 		}
 		f.Nodes[e.node] = n
 	}
 	return f
+}
+
+// Published returns what a node's agent wrote last, as it did: interfaces that have
+// the addresses of Services list those that differ, and lacks are those that are
+// missing there. It is false for a node of which there is nothing that can be read.
+func (c *Collector) Published(node string) (f strictarp.Facts, lacks []netip.Addr, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.nodes[Name(node)]
+	if !ok || e.err != nil {
+		return f, nil, false
+	}
+	for _, h := range e.facts.Held {
+		lacks = append(lacks, h.Lacks...)
+	}
+	return e.facts.Facts, lacks, true
 }
 
 func unreadable(err error) string {

@@ -21,7 +21,11 @@ import (
 // connections, how fresh neighbour entries are, and the interfaces and routes that
 // come and go with pods. These are published with the next change that matters.
 func Hash(f strictarp.Facts) (string, error) {
-	data, err := json.Marshal(content(f))
+	return hashOf(content(f))
+}
+
+func hashOf(v any) (string, error) {
+	data, err := json.Marshal(v)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +105,8 @@ func nodeContent(n strictarp.NodeFacts) strictarp.NodeFacts {
 }
 
 // withoutPods leaves out what a CNI plugin makes for each pod: the host's end of a
-// veth pair, which has no address, its settings, and routes to single hosts by it.
+// veth pair, which has no address, its settings, neighbours, and routes to single
+// hosts by it.
 // No request for a VIP arrives there. A node's own veth, as where the node is a
 // container, has an address.
 func withoutPods(n strictarp.NodeFacts) strictarp.NodeFacts {
@@ -116,6 +121,7 @@ func withoutPods(n strictarp.NodeFacts) strictarp.NodeFacts {
 	}
 	n.Links = slices.DeleteFunc(slices.Clone(n.Links), func(l strictarp.Link) bool { return pods[l.Name] })
 	n.Routes = slices.DeleteFunc(slices.Clone(n.Routes), func(r strictarp.Route) bool { return pods[r.Link] && r.Dst.Bits() == 32 })
+	n.Neighbours = slices.DeleteFunc(slices.Clone(n.Neighbours), func(e arpcheck.Neighbour) bool { return pods[e.Link] })
 	if n.Sysctls != nil {
 		s := *n.Sysctls
 		s.Interfaces = maps.Clone(s.Interfaces)

@@ -3,7 +3,6 @@ package exchange
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -15,29 +14,30 @@ import (
 
 // Encode makes a node's ConfigMap of what was observed on it: its own part of
 // f.Nodes, the vantages that are the node itself, and what is missing. Equal facts
-// give equal objects. What does not fit is left out, the most dispensable first,
-// and named in Missing.
-func Encode(namespace, node string, f strictarp.Facts) (*corev1.ConfigMap, error) {
+// give equal objects. Addresses of services are not listed, if these are known. What
+// does not fit is left out, the most dispensable first, and named in Missing.
+func Encode(namespace, node string, f strictarp.Facts, services *Services) (*corev1.ConfigMap, error) {
 	f, err := own(node, f, maxMissing)
 	if err != nil {
 		return nil, err
 	}
-	hash, err := Hash(f)
+	d := abridge(node, f, services)
+	hash, err := d.hash()
 	if err != nil {
 		return nil, fmt.Errorf("exchange: write the facts of %s: %w", node, err)
 	}
-	return encode(namespace, node, hash, f)
+	return encode(namespace, node, hash, d)
 }
 
-func encode(namespace, node, hash string, f strictarp.Facts) (*corev1.ConfigMap, error) {
-	data, err := fit(node, f)
+func encode(namespace, node, hash string, d *document) (*corev1.ConfigMap, error) {
+	data, err := fit(node, *d)
 	if err != nil {
 		return nil, fmt.Errorf("exchange: write the facts of %s: %w", node, err)
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: Name(node), Namespace: namespace, Labels: labels(),
-			Annotations: map[string]string{NodeAnnotation: node, FormatAnnotation: strconv.Itoa(Format), HashAnnotation: hash},
+			Annotations: map[string]string{NodeAnnotation: node, FormatAnnotation: strconv.Itoa(d.form()), HashAnnotation: hash},
 		},
 		BinaryData: map[string][]byte{DataKey: data},
 	}, nil
@@ -79,11 +79,12 @@ func short(text string) string {
 }
 
 // fit compresses facts, and leaves out of them until they fit.
-func fit(node string, f strictarp.Facts) ([]byte, error) {
+func fit(node string, d document) ([]byte, error) {
+	f := &d.Facts
 	for _, part := range append([]dispensable{{}}, dispensables()...) {
 		if part.drop != nil {
 			n := f.Nodes[node]
-			if !part.drop(&n, &f) {
+			if !part.drop(&n, f) {
 				continue
 			}
 			f.Nodes = map[string]strictarp.NodeFacts{node: n}
@@ -92,7 +93,7 @@ func fit(node string, f strictarp.Facts) ([]byte, error) {
 				Err: fmt.Sprintf("left out: facts of a node may have %d KiB compressed and %d MiB in all", MaxBytes>>10, MaxPlainBytes>>20),
 			})
 		}
-		plain, err := json.Marshal(f)
+		plain, err := d.marshal()
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +131,6 @@ func dispensables() []dispensable {
 		}},
 		{"neighbours", func(n *strictarp.NodeFacts, _ *strictarp.Facts) bool { return empty(&n.Neighbours) }},
 		{"routes", func(n *strictarp.NodeFacts, _ *strictarp.Facts) bool { return empty(&n.Routes) }},
-		{"IPVS table", func(n *strictarp.NodeFacts, _ *strictarp.Facts) bool {
-			had := n.IPVS != nil
-			n.IPVS = nil
-			return had
-		}},
 		{"persisted settings", func(n *strictarp.NodeFacts, _ *strictarp.Facts) bool {
 			had := n.Persisted != nil
 			n.Persisted = nil

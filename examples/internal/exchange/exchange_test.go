@@ -39,14 +39,11 @@ var (
 func factsOf(node string, at time.Time) strictarp.Facts {
 	n := strictarp.NodeFacts{
 		At: at, Source: "netlink and proc",
-		Links:      []strictarp.Link{{Name: "eth0", MAC: mac1, Up: true, Addrs: []strictarp.Address{}}},
-		Neighbours: []arpcheck.Neighbour{{Addr: vip, MAC: mac1, Link: "eth0", State: arpcheck.NeighbourReachable}},
-		Counters:   map[string]uint64{"TcpExtIPReversePathFilter": uint64(at.Unix())},
-		KubeProxy:  []strictarp.Process{{PID: 7, Started: start}},
-		Running:    &kubeproxy.Running{At: at, Source: "configz", Config: &kubeproxy.Config{At: at}},
-		IPVS: &ipvs.Table{Services: []ipvs.Service{{Addr: vip, RealServers: []ipvs.RealServer{
-			{Addr: netip.MustParseAddr("10.244.1.2"), ActiveConns: at.Second(), InactiveConns: at.Minute()},
-		}}}},
+		Links:        []strictarp.Link{{Name: "eth0", MAC: mac1, Up: true, Addrs: []strictarp.Address{}}},
+		Neighbours:   []arpcheck.Neighbour{{Addr: vip, MAC: mac1, Link: "eth0", State: arpcheck.NeighbourReachable}},
+		Counters:     map[string]uint64{"TcpExtIPReversePathFilter": uint64(at.Unix())},
+		KubeProxy:    []strictarp.Process{{PID: 7, Started: start}},
+		Running:      &kubeproxy.Running{At: at, Source: "configz", Config: &kubeproxy.Config{At: at}},
 		KubeProxyLog: []string{at.String()},
 	}
 	v := strictarp.Vantage{Name: node, Node: node, At: at, Source: "packet socket", Probes: []arpcheck.Result{{
@@ -83,13 +80,13 @@ func TestRoundTrip(t *testing.T) {
 	f := factsOf("w1", start)
 	f.Nodes["w2"] = strictarp.NodeFacts{Source: "made up"}
 	f.Vantages = append(f.Vantages, strictarp.Vantage{Name: "w2", Node: "w2"}, strictarp.Vantage{Name: "router"})
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
-	again, err := exchange.Encode("strictarp", "w1", f)
+	again, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	assert.Equal(t, cm, again, "equal facts, equal objects")
 
-	node, got, err := exchange.Decode(cm)
+	node, got, err := exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "w1", node)
 	want := factsOf("w1", start)
@@ -121,9 +118,11 @@ func TestCases(t *testing.T) {
 					one.Vantages = append(one.Vantages, v)
 				}
 			}
-			cm, err := exchange.Encode("strictarp", name, one)
+			n.IPVS = nil // it is not published
+			one.Nodes[name] = n
+			cm, err := exchange.Encode("strictarp", name, one, nil)
 			require.NoError(t, err, "%s %s", dir.Name(), name)
-			node, got, err := exchange.Decode(cm)
+			node, got, err := exchange.Decode(cm, nil)
 			require.NoError(t, err)
 			assert.Equal(t, name, node)
 			assert.JSONEq(t, asJSON(t, one), asJSON(t, got), "%s %s", dir.Name(), name)
@@ -176,7 +175,6 @@ func TestHash(t *testing.T) {
 		"failed":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Neighbours[0].State = arpcheck.NeighbourFailed },
 		"restart":    func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.KubeProxy[0].PID++ },
 		"configz":    func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.Running.Config.Mode = "iptables" },
-		"weight":     func(n *strictarp.NodeFacts, _ *strictarp.Facts) { n.IPVS.Services[0].RealServers[0].Weight = 1 },
 		"responders": func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Responders[1].MAC[5] = 9 },
 		"verdict":    func(_ *strictarp.NodeFacts, f *strictarp.Facts) { f.Vantages[0].Probes[0].Verdict = arpcheck.None },
 		"double": func(_ *strictarp.NodeFacts, f *strictarp.Facts) {
@@ -212,14 +210,14 @@ func TestBounds(t *testing.T) {
 	}
 	n.KubeProxyLog = []string{text(1000)}
 	f.Nodes["w1"] = n
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(cm.BinaryData[exchange.DataKey]), exchange.MaxBytes)
-	_, got, err := exchange.Decode(cm)
+	_, got, err := exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Nil(t, got.Nodes["w1"].Routes)
 	assert.Nil(t, got.Nodes["w1"].KubeProxyLog)
-	assert.NotNil(t, got.Nodes["w1"].IPVS, "it fits without the routes")
+	assert.NotNil(t, got.Nodes["w1"].Links, "it fits without the routes")
 	assert.Len(t, got.Vantages, 1)
 	var what []string
 	for _, m := range got.Missing {
@@ -231,18 +229,18 @@ func TestBounds(t *testing.T) {
 	// A name that is larger than everything: even links have to go.
 	n.Links = []strictarp.Link{{Name: text(exchange.MaxPlainBytes)}}
 	f.Nodes["w1"] = n
-	cm, err = exchange.Encode("strictarp", "w1", f)
+	cm, err = exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
-	_, got, err = exchange.Decode(cm)
+	_, got, err = exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Nil(t, got.Nodes["w1"].Links)
 
 	for range 1000 {
 		f.Missing = append(f.Missing, strictarp.Missing{What: strings.Repeat("é", 1000), Where: "elsewhere"})
 	}
-	cm, err = exchange.Encode("strictarp", "w1", f)
+	cm, err = exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
-	_, got, err = exchange.Decode(cm)
+	_, got, err = exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Less(t, len(got.Missing), 100)
 	assert.Less(t, len(got.Missing[5].What), 600)
@@ -285,13 +283,13 @@ func TestSize(t *testing.T) {
 		probe.Target = netip.AddrFrom4([4]byte{10, 0, byte(3 + i>>8), byte(i)})
 		f.Vantages[0].Probes = append(f.Vantages[0].Probes, probe)
 	}
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	plain, err := json.Marshal(f)
 	require.NoError(t, err)
 	t.Logf("%d bytes, %d before compression", len(cm.BinaryData[exchange.DataKey]), len(plain))
 	assert.Less(t, len(cm.BinaryData[exchange.DataKey]), exchange.MaxBytes/8)
-	_, got, err := exchange.Decode(cm)
+	_, got, err := exchange.Decode(cm, nil)
 	require.NoError(t, err)
 	assert.Len(t, got.Missing, len(f.Missing), "nothing was left out")
 }
@@ -316,8 +314,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"another node's name": {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.NodeAnnotation] = "w2" }, exchange.ErrNotFacts},
 		"hostile name":        {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.NodeAnnotation] = "w1\x1b[2J" }, exchange.ErrNotFacts},
 		"bad format":          {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "x" }, exchange.ErrNotFacts},
-		"newer format":        {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "2" }, errors.ErrUnsupported},
+		"newer format":        {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "3" }, errors.ErrUnsupported},
 		"no data":             {func(cm *corev1.ConfigMap) { cm.BinaryData = nil }, exchange.ErrNotFacts},
+		"another format":      {func(cm *corev1.ConfigMap) { cm.Annotations[exchange.FormatAnnotation] = "2" }, exchange.ErrNotFacts},
 		"no gzip":             {func(cm *corev1.ConfigMap) { cm.BinaryData[exchange.DataKey] = []byte("{}") }, exchange.ErrNotFacts},
 		"cut": {func(cm *corev1.ConfigMap) {
 			d := cm.BinaryData[exchange.DataKey]
@@ -335,17 +334,17 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cm, err := exchange.Encode("strictarp", "w1", factsOf("w1", start))
+			cm, err := exchange.Encode("strictarp", "w1", factsOf("w1", start), nil)
 			require.NoError(t, err)
 			c.edit(cm)
-			_, _, err = exchange.Decode(cm)
+			_, _, err = exchange.Decode(cm, nil)
 			require.ErrorIs(t, err, c.want)
 			assert.NotContains(t, err.Error(), "\x1b")
 		})
 	}
-	_, err := exchange.Encode("strictarp", "w1", strictarp.Facts{})
+	_, err := exchange.Encode("strictarp", "w1", strictarp.Facts{}, nil)
 	require.ErrorIs(t, err, exchange.ErrNotFacts)
-	_, err = exchange.Encode("strictarp", "W 1", factsOf("W 1", start))
+	_, err = exchange.Encode("strictarp", "W 1", factsOf("W 1", start), nil)
 	require.ErrorIs(t, err, exchange.ErrNotFacts)
 	assert.NotErrorIs(t, err, fs.ErrNotExist)
 }
@@ -357,6 +356,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("w1", "1", string(plain), true)
 	f.Add("w1", "2", "{", true)
 	f.Add("w1", "1", "\x1f\x8b\b", false)
+	f.Add("w1", "2", `{"facts":{"version":1,"nodes":{"w1":{"links":[{"name":"a","noARP":true,"addrs":[]},{"name":"a"}]}}},"held":[{"link":"a","lacks":["10.0.3.20","::1"]},{"link":"b"},{"link":"a"}]}`, true)
 	f.Add("x\x00", "", `{"version":1,"nodes":{"x":{"links":[{"addrs":null}]}}}`, true)
 	f.Fuzz(func(t *testing.T, node, format, data string, compressed bool) {
 		payload := []byte(data)
@@ -366,15 +366,22 @@ func FuzzDecode(f *testing.F) {
 		cm := &corev1.ConfigMap{BinaryData: map[string][]byte{exchange.DataKey: payload}}
 		cm.Name = exchange.Name(node)
 		cm.Annotations = map[string]string{exchange.NodeAnnotation: node, exchange.FormatAnnotation: format}
-		got, facts, err := exchange.Decode(cm)
+		got, facts, err := exchange.Decode(cm, nil)
 		if err != nil {
 			return
 		}
-		// What was read can be written, and is the same then.
-		again, err := exchange.Encode("strictarp", got, facts)
-		require.NoError(t, err)
-		_, same, err := exchange.Decode(again)
-		require.NoError(t, err)
-		assert.Equal(t, asJSON(t, facts), asJSON(t, same))
+		// What was read can be written, and what is published is the same then.
+		for _, services := range []*exchange.Services{nil, exchange.NewServices([]netip.Addr{vip})} {
+			for range 2 {
+				again, err := exchange.Encode("strictarp", got, facts, services)
+				require.NoError(t, err)
+				_, same, err := exchange.Decode(again, services)
+				require.NoError(t, err)
+				once, err := exchange.Encode("strictarp", got, same, services)
+				require.NoError(t, err)
+				assert.Equal(t, again, once)
+				facts = same
+			}
+		}
 	})
 }

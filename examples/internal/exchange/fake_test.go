@@ -125,7 +125,7 @@ func TestPublish(t *testing.T) {
 		p.Owner = &metav1.OwnerReference{Kind: "Node", Name: "w1", UID: "u"}
 		publish := func(f strictarp.Facts) bool {
 			t.Helper()
-			written, err := p.Publish(t.Context(), f)
+			written, err := p.Publish(t.Context(), f, nil)
 			require.NoError(t, err)
 			return written
 		}
@@ -172,7 +172,7 @@ func TestPublish(t *testing.T) {
 		cms.objects[exchange.Name("w1")].BinaryData = nil
 		time.Sleep(exchange.DefaultRecheck)
 		assert.True(t, publish(other))
-		_, _, err := exchange.Decode(cms.objects[exchange.Name("w1")])
+		_, _, err := exchange.Decode(cms.objects[exchange.Name("w1")], nil)
 		require.NoError(t, err)
 	})
 }
@@ -187,7 +187,7 @@ func TestPublishFails(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := p.Publish(t.Context(), factsOf("w1", start))
+		_, err := p.Publish(t.Context(), factsOf("w1", start), nil)
 		require.ErrorIs(t, err, errOutage)
 		assert.Contains(t, err.Error(), exchange.Name("w1"))
 		require.NoError(t, p.Beat(t.Context()))
@@ -195,9 +195,9 @@ func TestPublishFails(t *testing.T) {
 	}
 	// It is written and the answer is lost: it is not written twice.
 	cms.fail, cms.lost = nil, true
-	_, err := p.Publish(t.Context(), factsOf("w1", start))
+	_, err := p.Publish(t.Context(), factsOf("w1", start), nil)
 	require.ErrorIs(t, err, errOutage)
-	written, err := p.Publish(t.Context(), factsOf("w1", start))
+	written, err := p.Publish(t.Context(), factsOf("w1", start), nil)
 	require.NoError(t, err)
 	assert.False(t, written)
 	// One that always conflicts does not go on for ever.
@@ -210,7 +210,7 @@ func TestPublishFails(t *testing.T) {
 	}
 	changed := factsOf("w1", start)
 	changed.Missing = nil
-	_, err = p.Publish(t.Context(), changed)
+	_, err = p.Publish(t.Context(), changed, nil)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	assert.LessOrEqual(t, cms.calls["update"], 3)
 }
@@ -219,7 +219,7 @@ func TestBeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, _, ls := publisher("w1")
-		_, err := p.Publish(t.Context(), factsOf("w1", time.Now()))
+		_, err := p.Publish(t.Context(), factsOf("w1", time.Now()), nil)
 		require.NoError(t, err)
 		for range 3 {
 			require.NoError(t, p.Beat(t.Context()))
@@ -243,7 +243,7 @@ func TestBeat(t *testing.T) {
 // put publishes facts of a node into a Collector, as informers would.
 func put(t *testing.T, c *exchange.Collector, f strictarp.Facts, node string, now time.Time) (changed bool) {
 	t.Helper()
-	cm, err := exchange.Encode("strictarp", node, f)
+	cm, err := exchange.Encode("strictarp", node, f, nil)
 	require.NoError(t, err)
 	got, changed, err := c.Put(cm, now)
 	require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestCollector(t *testing.T) {
 	assert.True(t, put(t, &c, w2, "w2", now))
 	assert.False(t, put(t, &c, factsOf("w1", start.Add(time.Hour)), "w1", now), "nothing that matters is new")
 
-	f := c.Facts(now)
+	f := c.Facts(now, nil)
 	assert.Len(t, f.Nodes, 2)
 	assert.Len(t, f.Vantages, 2)
 	assert.Len(t, f.Missing, 2)
@@ -287,7 +287,7 @@ func TestCollector(t *testing.T) {
 		c.Beat(leaseOf(t, "w2", w2, now.Add(skew)), now)
 	}
 	assert.Equal(t, []string{"w1"}, c.Stale(now))
-	f = c.Facts(now)
+	f = c.Facts(now, nil)
 	assert.NotNil(t, f.Nodes["w1"].Links, "by its MACs it is still known")
 	assert.Nil(t, f.Nodes["w1"].Running)
 	assert.NotNil(t, f.Nodes["w2"].Running)
@@ -313,7 +313,7 @@ func TestCollector(t *testing.T) {
 	assert.Equal(t, "w1", c.Delete(exchange.Name("w1")))
 	assert.Empty(t, c.Delete(exchange.Name("w1")))
 	c.DeleteBeat(exchange.Name("w2"))
-	assert.NotContains(t, c.Facts(now).Nodes, "w1")
+	assert.NotContains(t, c.Facts(now, nil).Nodes, "w1")
 
 	// After its start a program does not take an old Lease for a new one.
 	var late exchange.Collector
@@ -327,14 +327,14 @@ func TestCollectorRefuses(t *testing.T) {
 	var c exchange.Collector
 	f := factsOf("w1", start)
 	put(t, &c, f, "w1", start)
-	cm, err := exchange.Encode("strictarp", "w1", f)
+	cm, err := exchange.Encode("strictarp", "w1", f, nil)
 	require.NoError(t, err)
 	cm.BinaryData = nil
 	node, changed, err := c.Put(cm, start)
 	require.ErrorIs(t, err, exchange.ErrNotFacts)
 	assert.Equal(t, "w1", node)
 	assert.True(t, changed)
-	got := c.Facts(start)
+	got := c.Facts(start, nil)
 	assert.Empty(t, got.Nodes, "what was there before is not taken for what is there now")
 	require.Len(t, got.Missing, 1)
 	assert.Contains(t, got.Missing[0].Collect, "see who writes to it")
@@ -342,7 +342,7 @@ func TestCollectorRefuses(t *testing.T) {
 	cm.Annotations[exchange.FormatAnnotation] = "9"
 	_, _, err = c.Put(cm, start)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	assert.Contains(t, c.Facts(start).Missing[0].Collect, "update this program")
+	assert.Contains(t, c.Facts(start, nil).Missing[0].Collect, "update this program")
 
 	_, _, err = c.Put(&corev1.ConfigMap{}, start)
 	require.Error(t, err)
@@ -358,19 +358,19 @@ func BenchmarkFacts(b *testing.B) {
 		node := fmt.Sprintf("w%d", i)
 		f := factsOf(node, start)
 		f.Nodes[node].Links[0].MAC = arpcheck.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}
-		cm, err := exchange.Encode("strictarp", node, f)
+		cm, err := exchange.Encode("strictarp", node, f, nil)
 		require.NoError(b, err)
 		_, _, err = c.Put(cm, start)
 		require.NoError(b, err)
 	}
 	for b.Loop() {
-		c.Facts(start)
+		c.Facts(start, nil)
 	}
 }
 
 func ExampleCollector() {
 	observed := strictarp.Facts{Nodes: map[string]strictarp.NodeFacts{"w1": {Source: "netlink and proc"}}}
-	cm, err := exchange.Encode("strictarp", "w1", observed) // on the node; see Publisher
+	cm, err := exchange.Encode("strictarp", "w1", observed, nil) // on the node; see Publisher
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -378,7 +378,7 @@ func ExampleCollector() {
 	var c exchange.Collector // in the controller, fed by informers
 	node, changed, err := c.Put(cm, start)
 	fmt.Println(node, changed, err)
-	fmt.Println(len(c.Facts(start).Nodes), c.Stale(start.Add(time.Hour)))
+	fmt.Println(len(c.Facts(start, nil).Nodes), c.Stale(start.Add(time.Hour)))
 	// Output:
 	// w1 true <nil>
 	// 1 [w1]

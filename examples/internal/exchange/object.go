@@ -11,8 +11,9 @@ import (
 
 // Limits of what a node's object holds.
 const (
-	// Format is the version of the form that objects have.
-	Format = 1
+	// Format is the newest version of the form that objects have. In form 1 the facts
+	// list all addresses; form 2 leaves out those of Services.
+	Format = 2
 	// MaxBytes is how large compressed facts may be: half of what a ConfigMap may
 	// hold (k8s.io/api core/v1 MaxSecretSize, 1 MiB), as every change goes to etcd
 	// and to all who watch.

@@ -58,17 +58,22 @@ type Publisher struct {
 	checked time.Time // when it was there
 	owned   types.UID // of the Node that it was written to go with; empty if with none
 	lease   *coordinationv1.Lease
+
+	differences differences
 }
 
 // Publish writes facts if they differ in what matters from those written last,
 // also by an agent before this one, and reports whether it wrote. Facts that do not
-// differ cost no call.
-func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts) (written bool, err error) {
+// differ cost no call. Services are those of the cluster, nil if they are not known;
+// where an interface differs from them, that is told when it has for a minute.
+func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts, services *Services) (written bool, err error) {
 	f, err = own(p.Node, f, maxMissing)
 	if err != nil {
 		return false, err
 	}
-	hash, err := Hash(f)
+	d := abridge(p.Node, f, services)
+	p.differences.settle(d, p.Node, time.Now())
+	hash, err := d.hash()
 	if err != nil {
 		return false, fmt.Errorf("exchange: write the facts of %s: %w", p.Node, err)
 	}
@@ -81,7 +86,7 @@ func (p *Publisher) Publish(ctx context.Context, f strictarp.Facts) (written boo
 			return false, err
 		}
 	}
-	cm, err := encode(p.Namespace, p.Node, hash, f)
+	cm, err := encode(p.Namespace, p.Node, hash, d)
 	if err != nil {
 		return false, err
 	}
@@ -100,7 +105,7 @@ func (p *Publisher) ownerUID() types.UID {
 
 // Previous returns what was published last, also by an agent before this one: what
 // takes long to observe again can be kept until it is. If there is nothing that can
-// be read, the facts are zero.
+// be read, the facts are zero. Interfaces of the vantage may be missing.
 func (p *Publisher) Previous(ctx context.Context) (strictarp.Facts, error) { return p.look(ctx) }
 
 // look finds out what is there.
@@ -117,12 +122,12 @@ func (p *Publisher) look(ctx context.Context) (strictarp.Facts, error) {
 	if len(cm.OwnerReferences) > 0 {
 		p.owned = cm.OwnerReferences[0].UID
 	}
-	_, f, err := Decode(cm)
+	_, d, err := decode(cm)
 	if err != nil {
 		return strictarp.Facts{}, nil // somebody edited it, or it has another form: it is written again
 	}
 	p.hash, p.checked = cm.Annotations[HashAnnotation], time.Now()
-	return f, nil
+	return d.Facts, nil
 }
 
 func (p *Publisher) write(ctx context.Context, cm *corev1.ConfigMap) error {
