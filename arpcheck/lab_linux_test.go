@@ -53,7 +53,9 @@ var receivers = map[string]func(testing.TB, *netnstest.Host) *arpcheck.Prober{
 	},
 	"queue": func(t testing.TB, h *netnstest.Host) *arpcheck.Prober {
 		const bytes = 212992 // of a socket that asks for none: 256 replies
-		return opened(t, h, func(link string) (*arpcheck.Prober, error) { return arpcheck.OpenQueued(link, bytes) })
+		p := opened(t, h, func(link string) (*arpcheck.Prober, error) { return arpcheck.OpenQueued(link, bytes) })
+		time.Sleep(labWait) // the kernel begins to stamp frames a while after the first socket wants it (net_enable_timestamp)
+		return p
 	},
 }
 

@@ -33,7 +33,12 @@ func (s *sweep) land(fl *flight, expired bool) {
 	case fl.to > 0:
 		s.answered.push(inquiry{target: fl.target})
 	case s.askAgain(int(fl.target)):
-		s.again.push(inquiry{target: fl.target, at: t.last + askAgainAfter})
+		q := inquiry{target: fl.target, at: t.last + askAgainAfter}
+		if t.count > 1 && int(t.count) >= s.most { // a sample
+			s.samples.push(q)
+		} else {
+			s.again.push(q)
+		}
 	default:
 		s.lingers.push(inquiry{target: fl.target, at: t.last + s.wait})
 	}

@@ -20,8 +20,16 @@ const (
 	maxOdd = 1 << 12
 )
 
+// breather is how long many replies that are to come are left to gather: behind a
+// slow port they come one by one, and to wake up for each keeps a processor busy.
+const breather = 300 * time.Microsecond
+
 // sleep waits for frames, until a time or until ctx ends.
 func (s *sweep) sleep(ctx context.Context, until time.Duration) error {
+	if s.window.busy() {
+		time.Sleep(breather)
+		return s.drainAll()
+	}
 	if err := s.setDeadline(s.began.Add(until)); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ const (
 // sweep is one run of a Sweep, in one goroutine. The embedded pass counts what is
 // no answer, and judges. A target goes from order to flights; from there, when
 // it has been answered or its time is over, to again, or to lingers, where a
-// window passes; and from there to the caller, or once more to again.
+// window passes; and from there to the caller, or once more to again. Samples are
+// asked again at the end.
 type sweep struct {
 	pass
 	config Sweep
@@ -45,6 +46,7 @@ type sweep struct {
 	begun    int            // targets of order that were asked
 	unsent   []inquiry      // was to be sent, but the queue was full
 	again    queue[inquiry] // with the time from which on
+	samples  queue[inquiry] // likewise, but after all of order: others' first answers are worth more
 	lingers  queue[inquiry] // with the time at which the window is over
 	answered queue[inquiry] // by a host that was asked alone, or not
 	flights  queue[flight]  // in the order in which they were sent
@@ -231,6 +233,9 @@ func (s *sweep) nextEvent(now time.Duration) time.Duration {
 	}
 	if s.again.len() > 0 {
 		next = min(next, max(s.again.first().at, now)+gathering)
+	}
+	if s.samples.len() > 0 && s.begun == len(s.order) {
+		next = min(next, max(s.samples.first().at, now)+gathering)
 	}
 	if s.pace.next > now {
 		next = min(next, s.pace.next)

@@ -18,6 +18,8 @@ func (s *sweep) peek(now time.Duration) (inquiry, func()) {
 		return *s.again.first(), func() { s.again.pop() }
 	case s.begun < len(s.order):
 		return inquiry{target: s.order[s.begun]}, func() { s.begun++ }
+	case s.samples.len() > 0 && s.samples.first().at <= now:
+		return *s.samples.first(), func() { s.samples.pop() }
 	}
 	return inquiry{}, nil
 }

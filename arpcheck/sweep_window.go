@@ -71,6 +71,9 @@ func (w *window) roomAlone(expected, ofBatch float64) bool {
 	return w.outstanding+ofBatch == 0 || w.outstanding+ofBatch+expected <= w.budget
 }
 
+// busy reports whether so many replies are to come that it takes them a while.
+func (w *window) busy() bool { return w.outstanding > w.full[0]/2 }
+
 // begin notes that a request is open.
 func (w *window) begin(expected float64) {
 	w.open++

@@ -349,7 +349,7 @@ func TestWatchHour(t *testing.T) {
 			}
 		}
 		assert.Equal(t, time.Hour, time.Since(begun))
-		require.Len(t, at, 5)
+		require.GreaterOrEqual(t, len(at), 5, "the last may be told in the last moment")
 		assert.Less(t, at[4], at[0]+1<<20, "the heap is flat: %v", at)
 	})
 }
