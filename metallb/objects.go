@@ -53,6 +53,7 @@ type collector struct {
 	configMaps []*corev1.ConfigMap
 	events     []Event
 	crs        []customObject
+	bgp        []L2Advertisement // which pools BGPAdvertisements cover
 
 	warnings []string
 }

@@ -76,7 +76,7 @@ func (c *collector) readLegacy(s *State, cm *corev1.ConfigMap, text string) {
 	}
 	s.Pools, s.L2Advertisements = []Pool{}, []L2Advertisement{}
 	for _, pool := range pools {
-		pool.Namespace, pool.Legacy = cm.Namespace, true
+		pool.Namespace, pool.Legacy, pool.BGP = cm.Namespace, true, pool.Protocol == "bgp"
 		s.Pools = append(s.Pools, pool)
 		if pool.Protocol == "layer2" {
 			s.L2Advertisements = append(s.L2Advertisements, poolAdvertisement(pool))

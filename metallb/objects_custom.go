@@ -56,6 +56,10 @@ func (c *collector) readCustom(s *State) {
 	for _, o := range c.crs {
 		c.readOneCustom(s, o)
 	}
+	for i := range s.Pools {
+		pool := &s.Pools[i]
+		pool.BGP = pool.Protocol == "bgp" || slices.ContainsFunc(c.bgp, func(ad L2Advertisement) bool { return ad.covers(*pool) })
+	}
 }
 
 func (c *collector) readOneCustom(s *State, o customObject) {
@@ -71,6 +75,10 @@ func (c *collector) readOneCustom(s *State, o customObject) {
 		err = readAdvertisement(s, o)
 	case "BGPAdvertisement":
 		s.BGPAdvertisements = append(s.BGPAdvertisements, o.Metadata.Name)
+		var spec advertisementSpec // it names and selects pools in the same way
+		if err = unmarshal(o.Spec, &spec); err == nil {
+			c.bgp = append(c.bgp, L2Advertisement{Pools: spec.Pools, PoolSelectors: selectors(spec.PoolSelectors)})
+		}
 	case "ServiceL2Status":
 		err = readStatus(s, o)
 	case "ConfigurationState":

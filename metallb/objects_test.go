@@ -51,7 +51,7 @@ func TestReadOwnObjects(t *testing.T) {
 	assert.Equal(t, "lb", s.Namespace)
 	assert.Equal(t, []metallb.Pool{
 		{
-			Namespace: "lb", Name: "lan", AvoidBuggyIPs: true, Labels: metallb.Labels{"a": "b"},
+			Namespace: "lb", Name: "lan", AvoidBuggyIPs: true, BGP: true, Labels: metallb.Labels{"a": "b"},
 			Ranges:  []metallb.Range{{From: netip.MustParseAddr("10.0.0.4"), To: netip.MustParseAddr("10.0.0.7"), Text: "10.0.0.5/30"}},
 			Invalid: s.Pools[0].Invalid,
 			Allocation: &metallb.Allocation{
@@ -60,7 +60,7 @@ func TestReadOwnObjects(t *testing.T) {
 			},
 		},
 		{
-			Namespace: "lb", Name: "old", AutoAssign: true, Protocol: "layer2",
+			Namespace: "lb", Name: "old", AutoAssign: true, Protocol: "layer2", BGP: true,
 			Ranges: []metallb.Range{{From: netip.MustParseAddr("10.9.0.1"), To: netip.MustParseAddr("10.9.0.2"), Text: "10.9.0.1-10.9.0.2"}},
 		},
 	}, s.Pools)

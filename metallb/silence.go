@@ -115,18 +115,15 @@ func (e *Elector) noAdvertisement(r *round) []Reason {
 	if r.pool == nil || e.state.L2Advertisements == nil || len(r.ads) > 0 {
 		return nil
 	}
-	if len(e.state.L2Advertisements) == 0 && len(e.state.BGPAdvertisements) > 0 {
-		return nil // VIPs are announced by BGP here, and ARP is not expected
-	}
 	pool := r.pool.pool
+	if pool.BGP && len(r.pool.ads) == 0 {
+		return nil // its VIPs are announced by BGP, and ARP is not expected
+	}
 	reason := Reason{Rule: RuleNoL2Advertisement, Object: Object{Kind: "L2Advertisement", Namespace: pool.Namespace}, Field: "spec.ipAddressPools"}
 	switch {
 	case len(r.pool.ads) > 0:
 		reason.Object, reason.Field = r.pool.ads[0].ad.object(), "spec.serviceSelectors"
 		reason.Message = fmt.Sprintf("no L2Advertisement of the pool %s has a serviceSelector that matches the Service's labels", pool.Name)
-	case pool.Legacy:
-		reason.Object, reason.Field = pool.object(), "data.config"
-		reason.Message = fmt.Sprintf("the pool %s has the protocol %s, not layer2", pool.Name, pool.Protocol)
 	case len(e.state.L2Advertisements) == 0:
 		reason.Message = fmt.Sprintf("there is no L2Advertisement, so the pool %s is not announced by ARP", pool.Name)
 	default:

@@ -109,14 +109,6 @@ func TestSilence(t *testing.T) {
 			message: "no L2Advertisement of the pool main has a serviceSelector that matches the Service's labels",
 		},
 		{
-			name: "a bgp pool of the ConfigMap", edit: func(s *metallb.State) {
-				s.Version, s.L2Advertisements = "0.12.1", []metallb.L2Advertisement{}
-				s.Pools[0].Legacy, s.Pools[0].Protocol = true, "bgp"
-			},
-			cause: metallb.RuleNoL2Advertisement, object: "ConfigMap metallb-system/config", field: "data.config",
-			message: "the pool main has the protocol bgp, not layer2",
-		},
-		{
 			name: "shared address and service selectors", edit: func(s *metallb.State) {
 				s.Services[0].Annotations = metallb.Labels{"metallb.universe.tf/allow-shared-ip": ""}
 				s.L2Advertisements[0].ServiceSelectors = []metallb.Selector{{}}
@@ -332,4 +324,57 @@ func TestNotes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Pools that BGP announces need no L2Advertisement, and others do.
+func TestSilenceBesideBGP(t *testing.T) {
+	t.Parallel()
+	pool := func(name, addresses, label string) string {
+		return `{apiVersion: metallb.io/v1beta1, kind: IPAddressPool, metadata: {namespace: metallb-system, name: ` + name + `, labels: {net: ` + label + `}}, spec: {addresses: [` + addresses + `]}}`
+	}
+	advertisement := func(spec string) string {
+		return `{apiVersion: metallb.io/v1beta1, kind: BGPAdvertisement, metadata: {namespace: metallb-system, name: b}, spec: ` + spec + `}`
+	}
+	const l2 = `{apiVersion: metallb.io/v1beta1, kind: L2Advertisement, metadata: {namespace: metallb-system, name: a}, spec: {ipAddressPools: [lan]}}`
+	legacy := func(protocol string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: metallb-system, name: config}\ndata:\n  config: |\n    address-pools:\n    - {name: wan, protocol: " + protocol + ", addresses: [192.0.2.1-192.0.2.9]}\n"
+	}
+	for name, tc := range map[string]struct {
+		documents []string
+		want      []metallb.Rule
+	}{
+		"no advertisement":             {nil, []metallb.Rule{metallb.RuleNoL2Advertisement}},
+		"by name":                      {[]string{advertisement("{ipAddressPools: [wan]}")}, nil},
+		"by label":                     {[]string{advertisement("{ipAddressPoolSelectors: [{matchLabels: {net: wan}}]}")}, nil},
+		"all":                          {[]string{advertisement("{}")}, nil},
+		"another pool":                 {[]string{advertisement("{ipAddressPools: [lan]}")}, []metallb.Rule{metallb.RuleNoL2Advertisement}},
+		"the other pool has layer 2":   {[]string{advertisement("{ipAddressPools: [wan]}"), l2}, nil},
+		"only the other, with layer 2": {[]string{l2}, []metallb.Rule{metallb.RuleNoL2Advertisement}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			documents := append([]string{pool("wan", "192.0.2.1-192.0.2.9", "wan"), pool("lan", "10.0.3.20-10.0.3.40", "lan")}, tc.documents...)
+			assert.Equal(t, tc.want, withoutL2(t, documents...))
+		})
+	}
+	assert.Empty(t, withoutL2(t, legacy("bgp")))
+}
+
+// withoutL2 returns whether no-l2-advertisement is said of a Service with the VIP
+// 192.0.2.5.
+func withoutL2(t *testing.T, documents ...string) (found []metallb.Rule) {
+	t.Helper()
+	const none = `{apiVersion: metallb.io/v1beta1, kind: L2AdvertisementList, items: []}`
+	s := metallb.FromObjects(objectsOf(t, append(documents, none)...)...)
+	require.Len(t, s.Pools, map[bool]int{true: 1, false: 2}[len(documents) == 1])
+	s.Services = []metallb.Service{{Namespace: "default", Name: "web", Type: "LoadBalancer", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.5")},
+		Endpoints: []metallb.Endpoint{{Node: "w1", Ready: true, Serving: true}}}}
+	el, err := s.Elect("default", "web")
+	require.NoError(t, err)
+	for _, r := range el.Reasons {
+		if r.Rule == metallb.RuleNoL2Advertisement {
+			found = append(found, r.Rule)
+		}
+	}
+	return found
 }

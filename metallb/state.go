@@ -54,6 +54,7 @@ type Pool struct {
 	Allocation    *Allocation `json:"allocation,omitempty"` // who may have its addresses; nil: everybody
 	Legacy        bool        `json:"legacy,omitempty"`     // from the ConfigMap of MetalLB before 0.13
 	Protocol      string      `json:"protocol,omitempty"`   // of a legacy pool: layer2 or bgp
+	BGP           bool        `json:"bgp,omitempty"`        // a BGPAdvertisement covers it, or that is its protocol
 }
 
 // Range is a range of addresses, both ends included.
