@@ -21,7 +21,6 @@ type config struct {
 	answered             int    // of targets; 0 for all
 	slow, ask            bool
 	peers                bool // also those that lose replies or see one responder only
-	buffer               int  // bytes; 0 for what Open makes it
 	listen               time.Duration
 	only                 string // a regular expression of names of contenders
 }
