@@ -236,3 +236,33 @@ func TestEvaluateOtherAnnouncersBesideMetalLB(t *testing.T) {
 		})
 	}
 }
+
+// An address on the NIC of a node where the announcer does not run was put there by
+// something else, and is no second announcer.
+func TestEvaluateOtherAnnouncersElsewhere(t *testing.T) {
+	t.Parallel()
+	s := announcedBy(t, announcers()["kube-vip"], "w1", 0)
+	pod := &corev1.Pod{ObjectMeta: meta("kube-system", "kube-vip-ds-x"), Spec: corev1.PodSpec{NodeName: "w1"}}
+	pod.APIVersion, pod.Kind = "v1", "Pod"
+	pod.Labels = map[string]string{"app.kubernetes.io/name": "kube-vip-ds"}
+	pod.Spec.Containers = []corev1.Container{{Name: "kube-vip", Image: "ghcr.io/kube-vip/kube-vip:v1.0.0"}}
+	s.extra(pod)
+	nic := s.link("w2", "ens33")
+	nic.Addrs = append(nic.Addrs, addrs(webVIP+"/32")...)
+	s.answers("w1", "w2")
+	found := summaries(strictarp.Evaluate(s.facts()))
+	assert.Contains(t, found, "error vip-on-real-interface@w2")
+	assert.NotContains(t, found, "error split-brain@"+webVIP)
+}
+
+// Where workloads were not observed, a program may serve the class.
+func TestEvaluateClassWithoutWorkloads(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.service("new", corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new("example.com/nobody")})
+	f := s.facts()
+	f.MetalLB.Speakers = nil
+	i := slices.IndexFunc(strictarp.Evaluate(f), func(f strictarp.Finding) bool { return f.Subject == "default/new" })
+	require.GreaterOrEqual(t, i, 0)
+	assert.Equal(t, strictarp.SeverityUnknown, strictarp.Evaluate(f)[i].Severity)
+}

@@ -411,6 +411,33 @@ func TestFindControllersHolds(t *testing.T) {
 	assert.Empty(t, got, "it ran out")
 }
 
+// OpenELB's speaker elects only where it is told to announce by layer 2.
+func TestFindControllersOpenELBElects(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{"": false, "--enable-layer2=false": false, "--enable-layer2=true": true} {
+		found := metallb.FindControllers(objectsOf(t, workload("openelb-system", "openelb-speaker", "kubesphere/openelb-speaker:v0.6.0", fmt.Sprintf(`, args: [%q]`, args)))...)
+		require.Len(t, found, 1)
+		assert.Equal(t, want, found[0].Hashes, args)
+	}
+}
+
+// A Service's lease of the usual name, left from before it was annotated with
+// another, says nothing.
+func TestFindControllersLeaseLeftBehind(t *testing.T) {
+	t.Parallel()
+	lease := func(namespace, name, holder string) string {
+		return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: %s, name: %s}, spec: {holderIdentity: %s}}`, namespace, name, holder)
+	}
+	found := metallb.FindControllers(objectsOf(t,
+		workload("kube-system", "kube-vip", "ghcr.io/kube-vip/kube-vip:v1.0.0", `, args: [--services, --servicesElection]`),
+		`{apiVersion: v1, kind: Service, metadata: {namespace: default, name: web, annotations: {kube-vip.io/leaseName: infra/shared}}}`,
+		lease("default", "kubevip-web", "n1"), lease("infra", "shared", "n2"))...)
+	require.Len(t, found, 1)
+	node, because := found[0].Chosen(metallb.Service{Namespace: "default", Name: "web"}, netip.MustParseAddr("192.0.2.9"), time.Time{})
+	assert.Equal(t, "n2", node)
+	assert.Equal(t, "lease/infra/shared", because)
+}
+
 // Static pods of one program are one controller, and pods of a DaemonSet are
 // none of their own.
 func TestFindControllersPods(t *testing.T) {

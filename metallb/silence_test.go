@@ -358,6 +358,7 @@ func TestSilenceBesideBGP(t *testing.T) {
 		})
 	}
 	assert.Empty(t, withoutL2(t, legacy("bgp")))
+	assert.Empty(t, withoutL2(t, `{apiVersion: metallb.io/v1beta1, kind: AddressPool, metadata: {namespace: metallb-system, name: old}, spec: {protocol: bgp, addresses: [192.0.2.1-192.0.2.9]}}`))
 }
 
 // withoutL2 returns whether no-l2-advertisement is said of a Service with the VIP
